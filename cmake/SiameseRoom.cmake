@@ -1,0 +1,42 @@
+# One folder = one static library `siamese_<room>`, known outside as `siamese::<room>`.
+#   siamese_room(NAME SOURCES a.cc b.cc [DEPENDS room...] [LINK public targets] [PRIVATE_LINK targets] [TORCH])
+
+set(SIAMESE_WARNINGS -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual)
+if(SIAMESE_WERROR)
+  list(APPEND SIAMESE_WARNINGS -Werror)
+endif()
+
+if(SIAMESE_SANITIZE)
+  add_compile_options(-fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer)
+  add_link_options(-fsanitize=address,undefined)
+endif()
+
+# One precompiled ATen for all targets in builds without unity (preset dev): made once, reused.
+function(siamese_torch_compile target)
+  if(SIAMESE_UNITY)
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 0)
+  else()
+    target_precompile_headers(${target} REUSE_FROM siamese_torch_pch)
+  endif()
+endfunction()
+
+function(siamese_room name)
+  cmake_parse_arguments(ROOM "TORCH" "" "SOURCES;DEPENDS;LINK;PRIVATE_LINK" ${ARGN})
+  if(ROOM_TORCH AND NOT SIAMESE_TORCH)
+    return()
+  endif()
+  set(target siamese_${name})
+  add_library(${target} STATIC ${ROOM_SOURCES})
+  add_library(siamese::${name} ALIAS ${target})
+  set_target_properties(${target} PROPERTIES EXPORT_NAME ${name})
+  target_include_directories(
+    ${target} PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+  target_compile_options(${target} PRIVATE ${SIAMESE_WARNINGS})
+  list(TRANSFORM ROOM_DEPENDS PREPEND siamese_)
+  target_link_libraries(${target} PUBLIC ${ROOM_DEPENDS} ${ROOM_LINK} PRIVATE ${ROOM_PRIVATE_LINK})
+  if(ROOM_TORCH)
+    target_link_libraries(${target} PUBLIC siamese_torch)
+    siamese_torch_compile(${target})
+  endif()
+  set_property(GLOBAL APPEND PROPERTY SIAMESE_ROOMS ${target})
+endfunction()

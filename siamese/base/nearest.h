@@ -1,0 +1,19 @@
+// The likely meaning of a misspelt name: shared by config keys, enum values, schemes and presets.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace siamese {
+
+// The candidate with the smallest edit distance, or "" when none is close enough to be a slip.
+std::string nearest_match(std::string_view text, const std::vector<std::string>& candidates);
+
+// " (did you mean 'x'?)", or "" when nothing is near.
+std::string did_you_mean(std::string_view text, const std::vector<std::string>& candidates);
+
+// "a, b, c".
+std::string join(const std::vector<std::string>& parts, std::string_view separator = ", ");
+
+}  // namespace siamese
