@@ -20,7 +20,9 @@ template <class E>
 struct EnumText;
 
 template <class E>
-concept NamedEnum = requires { EnumText<E>::names; };
+concept NamedEnum = requires {
+  EnumText<E>::names;
+};
 
 template <NamedEnum E>
 std::string_view enum_text(E value) {

@@ -1,0 +1,190 @@
+#include "siamese/config/yaml.h"
+
+#include <algorithm>
+#include <sstream>
+
+#include <yaml-cpp/eventhandler.h>
+#include <yaml-cpp/yaml.h>
+
+#include "siamese/base/check.h"
+
+namespace siamese::config {
+namespace {
+
+constexpr int kMaxDepth = 32;
+
+std::string place(const std::string& source, const YAML::Mark& mark) {
+  if (mark.is_null() || source == "command line") return source;
+  return source + ":" + std::to_string(mark.line + 1);
+}
+
+Value convert(const YAML::Node& node, const std::string& source, int depth) {
+  const std::string where = place(source, node.Mark());
+  if (depth > kMaxDepth) throw UsageError(where + ": nested deeper than " + std::to_string(kMaxDepth) + " levels");
+  switch (node.Type()) {
+    case YAML::NodeType::Undefined:
+    case YAML::NodeType::Null: {
+      Value value;
+      value.where = where;
+      return value;
+    }
+    case YAML::NodeType::Scalar:
+      return Value::scalar(node.Scalar(), where);
+    case YAML::NodeType::Sequence: {
+      Value value = Value::list({}, where);
+      for (const auto& item : node) value.items.push_back(convert(item, source, depth + 1));
+      return value;
+    }
+    case YAML::NodeType::Map:
+      break;
+  }
+  Value value = Value::map(where);
+  for (const auto& entry : node) {
+    if (!entry.first.IsScalar()) throw UsageError(place(source, entry.first.Mark()) + ": a key must be plain text");
+    const std::string key = entry.first.Scalar();
+    if (value.find(key) != nullptr) {
+      throw UsageError(place(source, entry.first.Mark()) + ": key '" + key + "' is given twice");
+    }
+    value.entries.emplace_back(key, convert(entry.second, source, depth + 1));
+  }
+  return value;
+}
+
+// Aliases are refused before a tree is built: a few lines of them can stand for billions of nodes.
+class AliasFinder : public YAML::EventHandler {
+ public:
+  explicit AliasFinder(const std::string& source) : source_(source) {}
+  void OnAlias(const YAML::Mark& mark, YAML::anchor_t) override {
+    throw UsageError(place(source_, mark) + ": aliases (*name) are not supported: write the value again");
+  }
+  void OnDocumentStart(const YAML::Mark&) override {}
+  void OnDocumentEnd() override {}
+  void OnNull(const YAML::Mark&, YAML::anchor_t) override {}
+  void OnScalar(const YAML::Mark&, const std::string&, YAML::anchor_t, const std::string&) override {}
+  void OnSequenceStart(const YAML::Mark&, const std::string&, YAML::anchor_t, YAML::EmitterStyle::value) override {}
+  void OnSequenceEnd() override {}
+  void OnMapStart(const YAML::Mark&, const std::string&, YAML::anchor_t, YAML::EmitterStyle::value) override {}
+  void OnMapEnd() override {}
+
+ private:
+  const std::string& source_;
+};
+
+void refuse_aliases(const std::string& text, const std::string& source) {
+  std::istringstream stream(text);
+  YAML::Parser parser(stream);
+  AliasFinder finder(source);
+  while (parser.HandleNextDocument(finder)) {
+  }
+}
+
+// True when plain text would read back as something else (null, a list, a comment, two lines).
+bool needs_quotes(const std::string& text) {
+  if (text.empty() || text == "~" || text == "null" || text == "Null" || text == "NULL") return true;
+  if (std::string_view("[]{}&*!|>'\"%@`#,?:- \t").find(text.front()) != std::string_view::npos &&
+      !(text.size() > 1 && text.front() == '-' && text[1] != ' ')) {
+    return true;
+  }
+  if (text.back() == ' ' || text.back() == ':' || text.find(": ") != std::string::npos ||
+      text.find(" #") != std::string::npos) {
+    return true;
+  }
+  return std::any_of(text.begin(), text.end(), [](unsigned char c) { return c < 0x20 || c == 0x7F; });
+}
+
+std::string quoted(const std::string& text) {
+  static const char* const kHex = "0123456789abcdef";
+  std::string out = "\"";
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (c == '"' || c == '\\') {
+      out += '\\';
+      out += c;
+    } else if (c == '\n') {
+      out += "\\n";
+    } else if (c == '\t') {
+      out += "\\t";
+    } else if (byte < 0x20 || byte == 0x7F) {
+      out += "\\x";
+      out += kHex[byte >> 4];
+      out += kHex[byte & 15];
+    } else {
+      out += c;
+    }
+  }
+  return out + "\"";
+}
+
+std::string scalar_text(const std::string& text, bool in_list) {
+  const bool flow = in_list && text.find_first_of(",[]{}") != std::string::npos;
+  return flow || needs_quotes(text) ? quoted(text) : text;
+}
+
+void print_map(const Value& value, int indent, std::string& out) {
+  for (const auto& [key, child] : value.entries) {
+    out.append(static_cast<size_t>(indent), ' ');
+    out += scalar_text(key, false) + ":";
+    if (child.is_map() && !child.entries.empty()) {
+      out += "\n";
+      print_map(child, indent + 2, out);
+    } else {
+      out += ' ';
+      out += inline_yaml(child);
+      out += '\n';
+    }
+  }
+}
+
+}  // namespace
+
+Value parse_yaml(const std::string& text, const std::string& source) {
+  try {
+    refuse_aliases(text, source);
+    const auto documents = YAML::LoadAll(text);
+    if (documents.size() > 1) throw UsageError(source + ": one YAML document expected, got several");
+    if (documents.empty()) {
+      Value nothing;
+      nothing.where = source;
+      return nothing;
+    }
+    return convert(documents[0], source, 0);
+  } catch (const YAML::Exception& error) {
+    throw UsageError(place(source, error.mark) + ": not valid YAML: " + error.msg);
+  }
+}
+
+std::string to_yaml(const Value& value) {
+  if (!value.is_map()) return inline_yaml(value) + "\n";
+  std::string out;
+  print_map(value, 0, out);
+  return out;
+}
+
+std::string inline_yaml(const Value& value) {
+  switch (value.kind) {
+    case Value::Kind::null:
+      return "null";
+    case Value::Kind::scalar:
+      return scalar_text(value.text, false);
+    case Value::Kind::list: {
+      std::string out = "[";
+      for (size_t i = 0; i < value.items.size(); ++i) {
+        const Value& item = value.items[i];
+        out += (i > 0 ? ", " : "");
+        out += item.kind == Value::Kind::scalar ? scalar_text(item.text, true) : inline_yaml(item);
+      }
+      return out + "]";
+    }
+    case Value::Kind::map:
+      break;
+  }
+  std::string out = "{";
+  for (size_t i = 0; i < value.entries.size(); ++i) {
+    const auto& [key, child] = value.entries[i];
+    out += (i > 0 ? ", " : "") + scalar_text(key, true) + ": ";
+    out += child.kind == Value::Kind::scalar ? scalar_text(child.text, true) : inline_yaml(child);
+  }
+  return out + "}";
+}
+
+}  // namespace siamese::config

@@ -1,0 +1,67 @@
+#include "siamese/data/files.h"
+
+#include <algorithm>
+#include <memory>
+
+#include <fmt/format.h>
+#include <glob.h>
+
+#include "siamese/base/check.h"
+
+namespace siamese::data {
+namespace fs = std::filesystem;
+namespace {
+
+bool is_hidden(const fs::path& path) { return path.filename().string().starts_with('.'); }
+
+std::vector<fs::path> files_below(const fs::path& folder) {
+  std::vector<fs::path> files;
+  std::error_code error;
+  for (fs::recursive_directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
+    std::error_code ignored;
+    if (is_hidden(it->path())) {
+      if (it->is_directory(ignored)) it.disable_recursion_pending();
+    } else if (it->is_regular_file(ignored)) {
+      files.push_back(it->path());
+    }
+  }
+  if (error) throw DataError(fmt::format("cannot read folder '{}': {}", folder.string(), error.message()));
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+std::vector<fs::path> files_matching(const std::string& pattern) {
+  glob_t matches{};
+  const std::unique_ptr<glob_t, void (*)(glob_t*)> owner(&matches, globfree);
+  std::vector<fs::path> files;
+  if (glob(pattern.c_str(), 0, nullptr, &matches) != 0) return files;
+  for (size_t i = 0; i < matches.gl_pathc; ++i) {
+    std::error_code ignored;
+    if (fs::is_regular_file(matches.gl_pathv[i], ignored)) files.emplace_back(matches.gl_pathv[i]);
+  }
+  std::sort(files.begin(), files.end());  // glob's own order follows the locale
+  return files;
+}
+
+}  // namespace
+
+std::vector<fs::path> expand_files(const std::string& key, const std::vector<std::string>& entries) {
+  std::vector<fs::path> files;
+  for (const auto& entry : entries) {
+    std::error_code ignored;
+    std::vector<fs::path> found;
+    if (fs::is_directory(entry, ignored)) {
+      found = files_below(entry);
+      if (found.empty()) throw DataError(fmt::format("{}: no files in folder '{}'", key, entry));
+    } else if (fs::exists(entry, ignored)) {
+      found = {entry};
+    } else {
+      found = files_matching(entry);
+      if (found.empty()) throw DataError(fmt::format("{}: no file, folder or match for '{}'", key, entry));
+    }
+    files.insert(files.end(), found.begin(), found.end());
+  }
+  return files;
+}
+
+}  // namespace siamese::data

@@ -1,0 +1,14 @@
+// Which files a `data.train` or `data.val` list means.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace siamese::data {
+
+// Each entry: a file; a folder (all files in it and below, hidden ones left out); else a glob ("shards/*.bin").
+// Files of a folder or glob are sorted by path. DataError naming `key` and the entry when it means no file.
+std::vector<std::filesystem::path> expand_files(const std::string& key, const std::vector<std::string>& entries);
+
+}  // namespace siamese::data

@@ -1,0 +1,55 @@
+// Batches made ahead of need by one background thread.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <exception>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "siamese/data/dataset.h"
+
+namespace siamese::data {
+
+struct Batch {
+  int64_t rows = 0;
+  int64_t context = 0;
+  std::vector<int64_t> tokens;  // [rows, context + 1]
+  std::vector<float> weights;   // [rows, context]
+  uint64_t first_position = 0;  // row r is sample first_position + r
+};
+
+// Samples [first, first + rows), one per row.
+Batch make_batch(const Dataset& dataset, int64_t context, int64_t rows, uint64_t first);
+
+// Batch k holds the samples from start + k * rows on. The dataset must outlive the prefetcher.
+class Prefetcher {
+ public:
+  Prefetcher(const Dataset& dataset, int64_t context, int64_t rows, uint64_t start_position, int depth = 2);
+  ~Prefetcher();
+  Prefetcher(const Prefetcher&) = delete;
+  Prefetcher& operator=(const Prefetcher&) = delete;
+
+  // Waits for the next batch. What went wrong while making it is thrown here, after the batches before it.
+  Batch next();
+
+ private:
+  void fill();
+
+  const Dataset& dataset_;
+  const int64_t context_;
+  const int64_t rows_;
+  const size_t depth_;
+  uint64_t position_;  // of the batch being made; the thread's own
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<Batch> ready_;
+  std::exception_ptr failure_;
+  bool stopping_ = false;
+  std::thread thread_;  // last: it uses everything above
+};
+
+}  // namespace siamese::data

@@ -1,0 +1,40 @@
+// JSON Lines that survive a kill: each line goes to the file in one write(), so at most the last line is torn, and a
+// torn line never ends in '\n'.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "siamese/io/file_handle.h"
+
+namespace siamese::io {
+
+class JsonLinesWriter {
+ public:
+  enum class Mode { replace, append };  // append first mends a torn last line
+
+  static JsonLinesWriter open(const std::filesystem::path& path, Mode mode);
+
+  // One JSON value without line breaks; the '\n' is added here. SystemError (disk full) leaves earlier lines whole.
+  void write(std::string_view one_line_json);
+  void flush();  // to the disk itself
+
+ private:
+  JsonLinesWriter(std::filesystem::path path, FileHandle file) : path_(std::move(path)), file_(std::move(file)) {}
+
+  std::filesystem::path path_;
+  FileHandle file_;
+};
+
+// Rewrites the file atomically with only its complete, valid objects whose integer `key` is at most `last`; objects
+// without `key` belong to no step and stay. A missing file is left missing.
+void truncate_json_lines(const std::filesystem::path& path, const std::string& key, int64_t last);
+
+// The lines, without '\n'. A torn last line is dropped; any other line that is not a JSON object is a DataError.
+std::vector<std::string> read_json_lines(const std::filesystem::path& path);
+
+}  // namespace siamese::io

@@ -1,0 +1,35 @@
+#include "siamese/io/message.h"
+
+#include <system_error>
+
+#include <fmt/format.h>
+
+#include "siamese/base/check.h"
+
+namespace siamese::io {
+
+std::string in_quotes(std::string_view text) {
+  constexpr size_t kLongest = 80;
+  std::string out = "'";
+  for (const char c : text.substr(0, kLongest)) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte < 0x20 || byte == 0x7f) {
+      out += fmt::format("\\x{:02x}", byte);
+    } else {
+      out += c;
+    }
+  }
+  return out + (text.size() > kLongest ? "...'" : "'");
+}
+
+std::string shape_text(const std::vector<int64_t>& shape) { return fmt::format("[{}]", fmt::join(shape, ", ")); }
+
+void throw_system_error(std::string_view action, const std::filesystem::path& path, int error) {
+  throw SystemError(fmt::format("cannot {} '{}': {}", action, path.string(), std::generic_category().message(error)));
+}
+
+void throw_read_error(const std::filesystem::path& path, int error) {
+  throw DataError(fmt::format("cannot read '{}': {}", path.string(), std::generic_category().message(error)));
+}
+
+}  // namespace siamese::io

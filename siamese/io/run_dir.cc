@@ -1,0 +1,127 @@
+#include "siamese/io/run_dir.h"
+
+#include <algorithm>
+#include <charconv>
+#include <system_error>
+
+#include <fmt/format.h>
+
+#include "siamese/base/check.h"
+#include "siamese/base/nearest.h"
+#include "siamese/io/atomic_file.h"
+#include "siamese/io/message.h"
+
+namespace siamese::io {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr std::string_view kStepPrefix = "step";
+
+bool is_file(const fs::path& path) {
+  std::error_code error;
+  return fs::is_regular_file(path, error);
+}
+
+bool is_folder(const fs::path& path) {
+  std::error_code error;
+  return fs::is_directory(path, error);
+}
+
+// Steps of the folders named step{N} that are complete for `use`, ascending.
+std::vector<int64_t> complete_steps(const fs::path& run_dir, CheckpointUse use) {
+  std::vector<int64_t> steps;
+  std::error_code error;
+  for (fs::directory_iterator entry(run_dir, error); !error && entry != fs::directory_iterator();
+       entry.increment(error)) {
+    const auto step = checkpoint_step(entry->path().filename().string());
+    if (step && missing_files(entry->path(), use).empty()) steps.push_back(*step);
+  }
+  std::sort(steps.begin(), steps.end());
+  return steps;
+}
+
+}  // namespace
+
+std::string checkpoint_name(int64_t step) {
+  SIAMESE_INVARIANT(step >= 0);
+  return fmt::format("{}{}", kStepPrefix, step);
+}
+
+std::optional<int64_t> checkpoint_step(std::string_view name) {
+  if (!name.starts_with(kStepPrefix)) return std::nullopt;
+  const std::string_view digits = name.substr(kStepPrefix.size());
+  int64_t step = 0;
+  const auto [stop, error] = std::from_chars(digits.data(), digits.data() + digits.size(), step);
+  // One text per step: no sign, no leading zero, nothing after.
+  if (error != std::errc() || step < 0 || checkpoint_name(step) != name) return std::nullopt;
+  return step;
+}
+
+void write_latest(const fs::path& run_dir, std::string_view name) {
+  SIAMESE_INVARIANT(checkpoint_step(name).has_value());
+  write_file_atomic(run_dir / kLatestFile, fmt::format("{}\n", name));
+}
+
+std::optional<std::string> read_latest(const fs::path& run_dir) {
+  const fs::path path = run_dir / kLatestFile;
+  std::error_code error;
+  if (!fs::exists(path, error)) return std::nullopt;
+  std::string text = read_file(path);
+  while (!text.empty() && (text.back() == '\n' || text.back() == '\r' || text.back() == ' ')) text.pop_back();
+  if (!checkpoint_step(text)) {
+    throw DataError(
+        fmt::format("{}: expected the name of a checkpoint such as step500, got {}", path.string(), in_quotes(text)));
+  }
+  return text;
+}
+
+std::vector<std::string> missing_files(const fs::path& checkpoint, CheckpointUse use) {
+  std::vector<std::string> missing;
+  const auto need = [&](std::string_view file) {
+    if (!is_file(checkpoint / file)) missing.emplace_back(file);
+  };
+  need(kConfigFile);
+  need(kModelFile);
+  if (use == CheckpointUse::resume) {
+    need(kOptimFile);
+    need(kTrainerFile);
+  }
+  return missing;
+}
+
+fs::path resolve_checkpoint(const fs::path& run_or_checkpoint, CheckpointUse use) {
+  const std::string name = run_or_checkpoint.string();
+  if (!is_folder(run_or_checkpoint)) {
+    throw DataError(fmt::format("{}: expected a run directory or a checkpoint, got {}", name,
+                                is_file(run_or_checkpoint) ? "a file" : "nothing there"));
+  }
+  const auto require_complete = [&](const fs::path& checkpoint) {
+    const auto missing = missing_files(checkpoint, use);
+    if (!missing.empty()) {
+      throw DataError(fmt::format("{}: incomplete checkpoint: missing {}", checkpoint.string(), join(missing)));
+    }
+    return checkpoint;
+  };
+  if (is_file(run_or_checkpoint / kModelFile)) return require_complete(run_or_checkpoint);
+  if (const auto latest = read_latest(run_or_checkpoint)) {
+    const fs::path checkpoint = run_or_checkpoint / *latest;
+    if (!is_folder(checkpoint)) {
+      throw DataError(fmt::format("{}: its '{}' names {}, which is missing", name, kLatestFile, *latest));
+    }
+    return require_complete(checkpoint);
+  }
+  // A run killed between its first checkpoint and the first `latest`.
+  const auto steps = complete_steps(run_or_checkpoint, use);
+  if (!steps.empty()) return run_or_checkpoint / checkpoint_name(steps.back());
+  throw DataError(
+      fmt::format("{}: no checkpoint: expected a run directory ('{}' and step{{N}}/) or a checkpoint ({}, {})", name,
+                  kLatestFile, kConfigFile, kModelFile));
+}
+
+std::vector<int64_t> list_checkpoints(const fs::path& run_dir) {
+  return complete_steps(run_dir, CheckpointUse::resume);
+}
+
+}  // namespace siamese::io

@@ -1,0 +1,47 @@
+// The layout of a run directory, known to every verb that takes RUN:
+//   config.yaml  metrics.jsonl  eval.jsonl  run.json  report.html
+//   latest                  text, the name of the newest checkpoint: "step500\n"
+//   step{N}/                config.yaml  model.safetensors  optim.safetensors  trainer.json; stands alone
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace siamese::io {
+
+inline constexpr std::string_view kConfigFile = "config.yaml";
+inline constexpr std::string_view kMetricsFile = "metrics.jsonl";
+inline constexpr std::string_view kEvalFile = "eval.jsonl";
+inline constexpr std::string_view kRunFile = "run.json";
+inline constexpr std::string_view kLatestFile = "latest";
+inline constexpr std::string_view kReportFile = "report.html";
+inline constexpr std::string_view kModelFile = "model.safetensors";
+inline constexpr std::string_view kOptimFile = "optim.safetensors";
+inline constexpr std::string_view kTrainerFile = "trainer.json";
+
+std::string checkpoint_name(int64_t step);                      // 500 -> "step500"
+std::optional<int64_t> checkpoint_step(std::string_view name);  // "step500" -> 500; nullopt for any other text
+
+// `latest`, written atomically. Reading: nullopt when there is none, DataError when it holds anything but a name.
+void write_latest(const std::filesystem::path& run_dir, std::string_view name);
+std::optional<std::string> read_latest(const std::filesystem::path& run_dir);
+
+// What a checkpoint must hold: the weights are enough to evaluate or start from, the whole to resume.
+enum class CheckpointUse { weights, resume };
+
+// The files that `checkpoint` lacks for `use`; empty when it is complete.
+std::vector<std::string> missing_files(const std::filesystem::path& checkpoint, CheckpointUse use);
+
+// RUN -> the folder of a checkpoint complete for `use`: the folder itself, or the one its `latest` names (without a
+// `latest`, the newest complete one). DataError saying what is missing.
+std::filesystem::path resolve_checkpoint(const std::filesystem::path& run_or_checkpoint,
+                                         CheckpointUse use = CheckpointUse::weights);
+
+// Steps of the checkpoints that can be resumed from, ascending; empty when the folder has none or is missing.
+std::vector<int64_t> list_checkpoints(const std::filesystem::path& run_dir);
+
+}  // namespace siamese::io

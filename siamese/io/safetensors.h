@@ -1,0 +1,62 @@
+// safetensors: [u64 header bytes N, little-endian][N bytes of JSON, space-padded][data].
+//   {"__metadata__": {text: text}, "name": {"dtype": "F32", "shape": [2, 3], "data_offsets": [begin, end)}, ...}
+// The reader is strict: each key once, spans exactly dtype x shape, the data covered without overlap or hole. Anything
+// else is a DataError with the file, the tensor, what was expected and what came.
+// The writer is deterministic: same tensors and metadata, same bytes. Data starts at a multiple of 64 bytes, tensors
+// lie by descending DType, then name, so each is naturally aligned.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "siamese/io/dtype.h"
+#include "siamese/io/mapped_file.h"
+
+namespace siamese::io {
+
+// `data` points into a mapping or the caller's memory, row-major, `bytes` = dtype size x product of shape. In files
+// from other writers it may be unaligned: copy with memcpy.
+struct TensorView {
+  std::string name;
+  DType dtype = DType::f32;
+  std::vector<int64_t> shape;
+  const std::byte* data = nullptr;
+  size_t bytes = 0;
+};
+
+struct SafetensorsContent {
+  std::vector<TensorView> tensors;  // in file order
+  std::map<std::string, std::string> metadata;
+};
+
+// The views point into `bytes`; `name` is what errors call it.
+SafetensorsContent parse_safetensors(std::span<const std::byte> bytes, std::string_view name);
+
+class SafetensorsFile {
+ public:
+  static SafetensorsFile open(const std::filesystem::path& path);
+
+  const std::vector<TensorView>& tensors() const { return content_.tensors; }  // in file order
+  const TensorView* find(std::string_view name) const;                         // nullptr when there is none
+  const std::map<std::string, std::string>& metadata() const { return content_.metadata; }
+
+ private:
+  SafetensorsFile(MappedFile file, SafetensorsContent content);
+
+  MappedFile file_;
+  SafetensorsContent content_;
+  std::map<std::string, size_t, std::less<>> index_;
+};
+
+// Streams the tensors to disk without a second copy in memory; written aside and renamed. A name twice, a name that
+// the format reserves or text that is not UTF-8 is a UsageError.
+void write_safetensors(const std::filesystem::path& path, std::span<const TensorView> tensors,
+                       const std::map<std::string, std::string>& metadata);
+
+}  // namespace siamese::io

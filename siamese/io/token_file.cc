@@ -1,0 +1,231 @@
+#include "siamese/io/token_file.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <limits>
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "siamese/base/check.h"
+#include "siamese/base/nearest.h"
+#include "siamese/io/message.h"
+#include "siamese/io/npy.h"
+
+namespace siamese::io {
+
+namespace {
+
+// The header of an llm.c shard: 256 int32, the first three used.
+constexpr size_t kLlmcHeaderBytes = 256 * sizeof(int32_t);
+struct LlmcKind {
+  int32_t magic;
+  int32_t version;
+  DType dtype;
+};
+// Read as raw uint16, either magic would begin with a token above 55,000, past the vocabulary of GPT-2: raw GPT-2 files
+// are never taken for these.
+constexpr std::array<LlmcKind, 2> kLlmcKinds{{{20240520, 1, DType::u16}, {20240801, 7, DType::u32}}};
+
+int32_t header_field(std::span<const std::byte> bytes, size_t index) {
+  int32_t value = 0;
+  std::memcpy(&value, bytes.data() + index * sizeof value, sizeof value);
+  return value;
+}
+
+std::optional<LlmcKind> llmc_kind(std::span<const std::byte> bytes) {
+  if (bytes.size() < sizeof(int32_t)) return std::nullopt;
+  const int32_t magic = header_field(bytes, 0);
+  for (const LlmcKind& kind : kLlmcKinds) {
+    if (kind.magic == magic) return kind;
+  }
+  return std::nullopt;
+}
+
+// Magic, version and count all fit: nothing else looks like this by chance.
+bool is_whole_llmc(std::span<const std::byte> bytes) {
+  const auto kind = llmc_kind(bytes);
+  if (!kind || bytes.size() < kLlmcHeaderBytes || header_field(bytes, 1) != kind->version) return false;
+  const size_t body = bytes.size() - kLlmcHeaderBytes;
+  return body == static_cast<size_t>(header_field(bytes, 2)) * dtype_size(kind->dtype);
+}
+
+TokenFormat detect(const std::filesystem::path& path, std::span<const std::byte> bytes, int64_t vocab) {
+  if (has_npy_magic(bytes)) return TokenFormat::npy;
+  const std::string extension = path.extension().string();
+  if (extension == ".bin") return llmc_kind(bytes) ? TokenFormat::llmc_bin : TokenFormat::nanogpt_bin;
+  if (extension == ".npy") return vocab <= 65536 ? TokenFormat::olmo_npy_u16 : TokenFormat::olmo_npy_u32;
+  auto formats = enum_choices<TokenFormat>();
+  formats.erase(formats.begin());  // auto itself
+  throw DataError(
+      fmt::format("{}: cannot tell the token format: expected the extension .bin or .npy, got {}{}; or name "
+                  "the format: {}",
+                  path.string(), in_quotes(extension), did_you_mean(extension, {".bin", ".npy"}), join(formats)));
+}
+
+struct Layout {
+  DType dtype;
+  size_t offset;
+  size_t count;
+};
+
+Layout raw_layout(std::span<const std::byte> bytes, DType dtype, const std::string& name) {
+  // The header would be read as tokens, and might pass for them.
+  if (has_npy_magic(bytes) || is_whole_llmc(bytes)) {
+    throw DataError(fmt::format("{}: expected raw tokens, got a file with a header: use the format {}", name,
+                                has_npy_magic(bytes) ? "npy" : "llmc_bin"));
+  }
+  if (bytes.size() % dtype_size(dtype) != 0) {
+    throw DataError(fmt::format("{}: expected a multiple of {} bytes ({} tokens), got {}", name, dtype_size(dtype),
+                                enum_text(dtype), bytes.size()));
+  }
+  return {dtype, 0, bytes.size() / dtype_size(dtype)};
+}
+
+Layout llmc_layout(std::span<const std::byte> bytes, const std::string& name) {
+  if (bytes.size() < kLlmcHeaderBytes) {
+    throw DataError(
+        fmt::format("{}: truncated llm.c header: expected {} bytes, got {}", name, kLlmcHeaderBytes, bytes.size()));
+  }
+  const auto kind = llmc_kind(bytes);
+  if (!kind) {
+    throw DataError(fmt::format("{}: llm.c magic at byte 0: expected {} or {}, got {}", name, kLlmcKinds[0].magic,
+                                kLlmcKinds[1].magic, header_field(bytes, 0)));
+  }
+  if (const int32_t version = header_field(bytes, 1); version != kind->version) {
+    throw DataError(fmt::format("{}: llm.c version at byte 4: expected {}, got {}", name, kind->version, version));
+  }
+  const int32_t count = header_field(bytes, 2);
+  const size_t body = bytes.size() - kLlmcHeaderBytes;
+  if (count < 0 || body != static_cast<size_t>(count) * dtype_size(kind->dtype)) {
+    throw DataError(fmt::format("{}: the llm.c header at byte 8 counts {} {} tokens, but {} bytes follow it", name,
+                                count, enum_text(kind->dtype), body));
+  }
+  return {kind->dtype, kLlmcHeaderBytes, static_cast<size_t>(count)};
+}
+
+Layout npy_layout(std::span<const std::byte> bytes, const std::string& name) {
+  const NpyView view = parse_npy(bytes, name);
+  if (view.shape.size() != 1 || view.dtype == DType::f32 || view.dtype == DType::f64) {
+    throw DataError(fmt::format("{}: expected one dimension of integer tokens, got {} {}", name, enum_text(view.dtype),
+                                shape_text(view.shape)));
+  }
+  return {view.dtype, view.offset, static_cast<size_t>(view.shape[0])};
+}
+
+Layout layout_of(TokenFormat format, std::span<const std::byte> bytes, const std::string& name) {
+  switch (format) {
+    case TokenFormat::nanogpt_bin:
+    case TokenFormat::olmo_npy_u16:
+      return raw_layout(bytes, DType::u16, name);
+    case TokenFormat::olmo_npy_u32:
+      return raw_layout(bytes, DType::u32, name);
+    case TokenFormat::llmc_bin:
+      return llmc_layout(bytes, name);
+    case TokenFormat::npy:
+      return npy_layout(bytes, name);
+    case TokenFormat::auto_:
+      break;
+  }
+  SIAMESE_INVARIANT(!"auto is resolved before");
+  return {};
+}
+
+// Calls `use` with a value of the stored integer type.
+template <class Use>
+void with_integer_type(DType dtype, Use use) {
+  switch (dtype) {
+    case DType::u8:
+      return use(uint8_t{});
+    case DType::i8:
+      return use(int8_t{});
+    case DType::u16:
+      return use(uint16_t{});
+    case DType::i16:
+      return use(int16_t{});
+    case DType::u32:
+      return use(uint32_t{});
+    case DType::i32:
+      return use(int32_t{});
+    case DType::u64:
+      return use(uint64_t{});
+    case DType::i64:
+      return use(int64_t{});
+    default:
+      SIAMESE_INVARIANT(!"tokens are integers");
+  }
+}
+
+// memcpy: the body of an NPY may start at any byte.
+template <class T>
+T load(const std::byte* first, size_t index) {
+  T value;
+  std::memcpy(&value, first + index * sizeof(T), sizeof(T));
+  return value;
+}
+
+// Index of the first value outside [0, vocab), or count. A branch-free maximum per block runs at memory speed; negative
+// values are large when seen as unsigned.
+template <class T>
+size_t first_outside(const std::byte* tokens, size_t count, uint64_t vocab) {
+  using Unsigned = std::make_unsigned_t<T>;
+  if (std::is_unsigned_v<T> && vocab > std::numeric_limits<Unsigned>::max()) return count;
+  constexpr size_t kBlock = 16384;
+  for (size_t begin = 0; begin < count; begin += kBlock) {
+    const size_t end = std::min(begin + kBlock, count);
+    Unsigned largest = 0;
+    for (size_t i = begin; i < end; ++i) largest = std::max(largest, load<Unsigned>(tokens, i));
+    if (largest < vocab && (std::is_unsigned_v<T> || largest <= static_cast<Unsigned>(std::numeric_limits<T>::max()))) {
+      continue;
+    }
+    for (size_t i = begin; i < end; ++i) {
+      const T value = load<T>(tokens, i);
+      if (value < T{0} || static_cast<uint64_t>(value) >= vocab) return i;
+    }
+  }
+  return count;
+}
+
+}  // namespace
+
+TokenFile::TokenFile(MappedFile file) : file_(std::move(file)) {}
+
+TokenFile TokenFile::open(const std::filesystem::path& path, TokenFormat format, int64_t vocab) {
+  SIAMESE_INVARIANT(vocab > 0);
+  const std::string name = path.string();
+  TokenFile tokens{MappedFile(path)};
+  const auto bytes = tokens.file_.bytes();
+  if (bytes.empty()) throw DataError(fmt::format("{}: expected tokens, got an empty file", name));
+  tokens.format_ = format == TokenFormat::auto_ ? detect(path, bytes, vocab) : format;
+  const Layout layout = layout_of(tokens.format_, bytes, name);
+  if (layout.count == 0) throw DataError(fmt::format("{}: expected tokens, got a header and none", name));
+  tokens.dtype_ = layout.dtype;
+  tokens.offset_ = layout.offset;
+  tokens.size_ = static_cast<int64_t>(layout.count);
+  with_integer_type(layout.dtype, [&](auto zero) {
+    using T = decltype(zero);
+    const std::byte* first = bytes.data() + layout.offset;
+    const size_t at = first_outside<T>(first, layout.count, static_cast<uint64_t>(vocab));
+    if (at == layout.count) return;
+    throw DataError(fmt::format("{}: token {} at byte {} is outside the vocabulary of {} (read as {}, format {})", name,
+                                load<T>(first, at), layout.offset + at * sizeof(T), vocab, enum_text(layout.dtype),
+                                enum_text(tokens.format_)));
+  });
+  return tokens;
+}
+
+void TokenFile::read(int64_t begin, std::span<int64_t> out) const {
+  const auto count = static_cast<int64_t>(out.size());
+  SIAMESE_INVARIANT(begin >= 0 && begin <= size_ && count <= size_ - begin);
+  with_integer_type(dtype_, [&](auto zero) {
+    using T = decltype(zero);
+    const std::byte* first = file_.data() + offset_ + static_cast<size_t>(begin) * sizeof(T);
+    for (size_t i = 0; i < out.size(); ++i) out[i] = static_cast<int64_t>(load<T>(first, i));
+  });
+}
+
+}  // namespace siamese::io

@@ -1,0 +1,61 @@
+// A file of token ids, memory-mapped, in the layouts people already have:
+//   nanogpt_bin   raw uint16
+//   llmc_bin      256 int32 (magic, version, count, 0...) then tokens: 20240520/1 uint16, 20240801/7 uint32
+//   olmo_npy_u16  raw uint16 without a header, despite the extension .npy
+//   olmo_npy_u32  raw uint32, likewise
+//   npy           a real NPY, one dimension, any integer type
+//   auto          npy by its magic; .bin: llmc_bin by its magic, else nanogpt_bin; .npy: raw uint16 if the vocabulary
+//                 fits (<= 65536), else uint32
+// Everything is checked at open, also that every token < vocab: a DataError names the file, the byte offset, the token
+// found and the vocabulary.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <span>
+
+#include "siamese/base/enum_text.h"
+#include "siamese/io/dtype.h"
+#include "siamese/io/mapped_file.h"
+
+namespace siamese::io {
+
+enum class TokenFormat { auto_, nanogpt_bin, llmc_bin, olmo_npy_u16, olmo_npy_u32, npy };
+
+class TokenFile {
+ public:
+  static TokenFile open(const std::filesystem::path& path, TokenFormat format, int64_t vocab);
+
+  int64_t size() const { return size_; }          // tokens, at least 1
+  TokenFormat format() const { return format_; }  // what it turned out to be, never auto
+  DType dtype() const { return dtype_; }          // of the stored tokens
+
+  // Tokens [begin, begin + out.size()), which must lie inside the file.
+  void read(int64_t begin, std::span<int64_t> out) const;
+
+ private:
+  explicit TokenFile(MappedFile file);
+
+  MappedFile file_;
+  TokenFormat format_ = TokenFormat::auto_;
+  DType dtype_ = DType::u16;
+  size_t offset_ = 0;  // of the first token
+  int64_t size_ = 0;
+};
+
+}  // namespace siamese::io
+
+namespace siamese {
+
+template <>
+struct EnumText<io::TokenFormat> {
+  static constexpr EnumNames<io::TokenFormat, 6> names{{{io::TokenFormat::auto_, "auto"},
+                                                        {io::TokenFormat::nanogpt_bin, "nanogpt_bin"},
+                                                        {io::TokenFormat::llmc_bin, "llmc_bin"},
+                                                        {io::TokenFormat::olmo_npy_u16, "olmo_npy_u16"},
+                                                        {io::TokenFormat::olmo_npy_u32, "olmo_npy_u32"},
+                                                        {io::TokenFormat::npy, "npy"}}};
+};
+
+}  // namespace siamese

@@ -1,0 +1,140 @@
+// The loops every kernel is made of, included once per SIMD target: `for_each_vector` (element-wise) and
+// `sum_in_double` (statistics; `two_sums_in_double` for two at once). A loop body is written once and called with an
+// access object that reads and writes a whole vector or the first few lanes of one, so the end of a row gets the same
+// arithmetic as its middle.
+#include "hwy/highway.h"
+
+#if defined(SIAMESE_KERNELS_VECTORS_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef SIAMESE_KERNELS_VECTORS_INL_H_
+#undef SIAMESE_KERNELS_VECTORS_INL_H_
+#else
+#define SIAMESE_KERNELS_VECTORS_INL_H_
+#endif
+
+// Masked memory operations of floats must not touch what lies outside the mask; AVX2's do not, though Highway has to
+// warn of them for its smaller lane types.
+#define SIAMESE_KERNELS_SAFE_MASKED_FLOATS (!HWY_MEM_OPS_MIGHT_FAULT || HWY_TARGET == HWY_AVX2)
+
+HWY_BEFORE_NAMESPACE();
+namespace siamese::kernels::HWY_NAMESPACE {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+using Floats = hn::ScalableTag<float>;
+using Doubles = hn::ScalableTag<double>;
+using FloatsOfDoubles = hn::Rebind<float, Doubles>;  // as many floats as a vector holds doubles
+
+struct WholeVector {
+  template <class D>
+  HWY_INLINE hn::Vec<D> load(D d, const float* from) const {
+    return hn::LoadU(d, from);
+  }
+  template <class D>
+  HWY_INLINE void store(hn::Vec<D> values, D d, float* to) const {
+    hn::StoreU(values, d, to);
+  }
+  template <class D>
+  HWY_INLINE hn::Vec<D> zero_outside(D, hn::Vec<D> values) const {
+    return values;
+  }
+};
+
+// The first `count` lanes; the others load as zero and are not stored.
+struct PartVector {
+  size_t count;
+
+  template <class D>
+  HWY_INLINE hn::Vec<D> load(D d, const float* from) const {
+#if SIAMESE_KERNELS_SAFE_MASKED_FLOATS
+    return hn::MaskedLoad(hn::FirstN(d, count), d, from);
+#else
+    HWY_ALIGN float lanes[hn::MaxLanes(D())] = {};
+    for (size_t i = 0; i < count; ++i) lanes[i] = from[i];
+    return hn::Load(d, lanes);
+#endif
+  }
+  template <class D>
+  HWY_INLINE void store(hn::Vec<D> values, D d, float* to) const {
+#if SIAMESE_KERNELS_SAFE_MASKED_FLOATS
+    hn::BlendedStore(values, hn::FirstN(d, count), d, to);
+#else
+    HWY_ALIGN float lanes[hn::MaxLanes(D())];
+    hn::Store(values, d, lanes);
+    for (size_t i = 0; i < count; ++i) to[i] = lanes[i];
+#endif
+  }
+  template <class D>
+  HWY_INLINE hn::Vec<D> zero_outside(D d, hn::Vec<D> values) const {
+    return hn::IfThenElseZero(hn::FirstN(d, count), values);
+  }
+};
+
+// The floats at `from`, or `otherwise` in every lane when there is no array.
+template <class Access, class D>
+HWY_INLINE hn::Vec<D> load_or(Access access, D d, const float* from, int64_t i, float otherwise) {
+  return from == nullptr ? hn::Set(d, otherwise) : access.load(d, from + i);
+}
+
+// body(i, access) for i = begin, begin + lanes, ...: the last access may be a part.
+template <class Body>
+HWY_INLINE void for_each_vector(int64_t begin, int64_t end, const Body& body) {
+  const auto lanes = static_cast<int64_t>(hn::Lanes(Floats()));
+  int64_t i = begin;
+  for (; i + lanes <= end; i += lanes) body(i, WholeVector());
+  if (i < end) body(i, PartVector{static_cast<size_t>(end - i)});
+}
+
+// The sum over [begin, end) of what add(sum, i, access) adds to its lanes. Doubles: a product of two floats is exact in
+// them, a float row cannot overflow them, and the sum is the same at every SIMD level but for the last bits of a
+// double. Four running sums hide the latency of the addition.
+template <class Add>
+HWY_INLINE double sum_in_double(int64_t begin, int64_t end, const Add& add) {
+  const Doubles d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const WholeVector whole;
+  auto sum0 = hn::Zero(d);
+  auto sum1 = hn::Zero(d);
+  auto sum2 = hn::Zero(d);
+  auto sum3 = hn::Zero(d);
+  int64_t i = begin;
+  for (; i + 4 * lanes <= end; i += 4 * lanes) {
+    sum0 = add(sum0, i, whole);
+    sum1 = add(sum1, i + lanes, whole);
+    sum2 = add(sum2, i + 2 * lanes, whole);
+    sum3 = add(sum3, i + 3 * lanes, whole);
+  }
+  for (; i + lanes <= end; i += lanes) sum0 = add(sum0, i, whole);
+  if (i < end) sum1 = add(sum1, i, PartVector{static_cast<size_t>(end - i)});
+  return hn::GetLane(hn::SumOfLanes(d, hn::Add(hn::Add(sum0, sum1), hn::Add(sum2, sum3))));
+}
+
+struct TwoSums {
+  double first;
+  double second;
+};
+
+// Two such sums in one look at the data: add(first, second, i, access) adds to both. Twice two running sums.
+template <class Add>
+HWY_INLINE TwoSums two_sums_in_double(int64_t begin, int64_t end, const Add& add) {
+  const Doubles d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const WholeVector whole;
+  auto first0 = hn::Zero(d);
+  auto first1 = hn::Zero(d);
+  auto second0 = hn::Zero(d);
+  auto second1 = hn::Zero(d);
+  int64_t i = begin;
+  for (; i + 2 * lanes <= end; i += 2 * lanes) {
+    add(first0, second0, i, whole);
+    add(first1, second1, i + lanes, whole);
+  }
+  for (; i + lanes <= end; i += lanes) add(first0, second0, i, whole);
+  if (i < end) add(first1, second1, i, PartVector{static_cast<size_t>(end - i)});
+  return {hn::GetLane(hn::SumOfLanes(d, hn::Add(first0, first1))),
+          hn::GetLane(hn::SumOfLanes(d, hn::Add(second0, second1)))};
+}
+
+}  // namespace siamese::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif  // per target

@@ -1,0 +1,53 @@
+// The dense decoder language model: embedding (+ learned positions), the stack, head.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+#include "siamese/models/config.h"
+#include "siamese/models/model.h"
+#include "siamese/nn/attention.h"
+#include "siamese/nn/embedding.h"
+#include "siamese/nn/feed_forward.h"
+#include "siamese/nn/init.h"
+#include "siamese/nn/rotary.h"
+
+namespace siamese::models {
+
+// What generation keeps of the tokens so far. The streams need no cache: they belong to one position each.
+struct LmCache {
+  std::vector<nn::KeyValues> layers;
+  int64_t past = 0;      // tokens held
+  int64_t capacity = 0;  // tokens it can hold
+};
+
+class LanguageModel : public Model {
+ public:
+  // `config` must be resolved.
+  LanguageModel(const ModelConfig& config, const nn::InitConfig& init, nn::Parameters parameters);
+
+  Losses losses(const Inputs& inputs, const LossOptions& options) const override;
+  double forward_flops(int64_t batch) const override;
+
+  // tokens: int64 [batch, n] -> hidden [batch, n, width]. With a cache, the tokens follow the cached ones.
+  at::Tensor hidden(const at::Tensor& tokens, const StackOptions& options = {}, LmCache* cache = nullptr) const;
+  // hidden [..., width] -> logits [..., vocab].
+  at::Tensor logits(const at::Tensor& hidden) const;
+
+  LmCache make_cache(int64_t batch, int64_t capacity) const;
+  const ModelConfig& config() const { return config_; }
+
+ private:
+  ModelConfig config_;
+  std::unique_ptr<Stack> stack_;
+  nn::Embedding embedding_;
+  nn::Embedding positions_;
+  nn::Rotary rotary_;
+  std::vector<nn::Attention> attentions_;
+  std::vector<nn::FeedForward> feed_forwards_;
+  at::Tensor head_;
+};
+
+}  // namespace siamese::models

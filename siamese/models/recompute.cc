@@ -1,0 +1,59 @@
+#include "siamese/models/recompute.h"
+
+#include <ATen/ATen.h>
+#include <torch/csrc/autograd/autograd.h>
+#include <torch/csrc/autograd/custom_function.h>
+
+namespace siamese::models {
+namespace {
+
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+
+// Carries the segment through the context's IValue table.
+struct SegmentHolder : torch::CustomClassHolder {
+  explicit SegmentHolder(Segment s) : segment(std::move(s)) {}
+  Segment segment;
+};
+
+class Recompute : public torch::autograd::Function<Recompute> {
+ public:
+  static variable_list forward(AutogradContext* context, const Segment& segment, at::TensorList inputs) {
+    context->set_materialize_grads(false);
+    context->save_for_backward(inputs.vec());
+    context->saved_data["segment"] = c10::make_intrusive<SegmentHolder>(segment);
+    return segment(inputs.vec());  // gradients are off inside a custom function's forward
+  }
+
+  static variable_list backward(AutogradContext* context, const variable_list& grads) {
+    variable_list inputs;
+    for (const auto& saved : context->get_saved_variables()) {
+      inputs.push_back(saved.detach().set_requires_grad(saved.requires_grad()));
+    }
+    const auto holder = context->saved_data["segment"].toCustomClass<SegmentHolder>();
+    variable_list outputs;
+    {
+      const at::AutoGradMode with_gradients(true);
+      outputs = holder->segment(inputs);
+    }
+    variable_list roots;
+    variable_list root_grads;
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      if (!grads[i].defined() || !outputs[i].requires_grad()) continue;
+      roots.push_back(outputs[i]);
+      root_grads.push_back(grads[i]);
+    }
+    torch::autograd::backward(roots, root_grads);  // adds to the parameters' gradients as the outer pass would
+    variable_list result = {at::Tensor()};         // the segment itself
+    for (const auto& input : inputs) result.push_back(input.grad());
+    return result;
+  }
+};
+
+}  // namespace
+
+std::vector<at::Tensor> recompute(const Segment& segment, const std::vector<at::Tensor>& inputs) {
+  return Recompute::apply(segment, at::TensorList(inputs));
+}
+
+}  // namespace siamese::models

@@ -1,0 +1,19 @@
+#include "siamese/models/registry.h"
+
+#include <ATen/ATen.h>
+
+#include "siamese/models/lm.h"
+
+namespace siamese::models {
+
+std::unique_ptr<Model> make_model(const ModelConfig& config, const nn::InitConfig& init, uint64_t seed,
+                                  at::Device device, at::ScalarType dtype) {
+  nn::Parameters parameters(seed, dtype, device);
+  switch (config.family) {
+    case Family::lm:
+      break;
+  }
+  return std::make_unique<LanguageModel>(config, init, std::move(parameters));
+}
+
+}  // namespace siamese::models

@@ -1,0 +1,75 @@
+#include "siamese/nn/attention.h"
+
+#include <ATen/ATen.h>
+
+#include "siamese/base/check.h"
+#include "siamese/ops/rope.h"
+
+namespace siamese::nn {
+
+Attention::Attention(const Scope& scope, const AttentionShape& shape, AttentionNorm norm,
+                     const Initializer& initializer, int64_t block, const BranchInit& branch_init)
+    : shape_(shape), norm_(norm) {
+  const int64_t head_dim = shape.head_dim();
+  const int64_t kv_width = shape.kv_heads * head_dim;
+  const int64_t qkv_width = shape.width + 2 * kv_width;
+  qkv_ = Linear(scope.child("qkv"), shape.width, qkv_width, shape.bias, initializer.input_projection());
+  scale_rows(qkv_.weight(), shape.width + kv_width, qkv_width, branch_init.value);
+  out_ = Linear(scope.child("out"), shape.width, shape.width, shape.bias,
+                initializer.output_projection(shape.width, block, branch_init.depth_factor));
+  scale_rows(out_.weight(), 0, shape.width, branch_init.output);
+
+  const NormSpec spec{.kind = NormKind::rms, .eps = shape.norm_eps};
+  if (norm == AttentionNorm::none) return;
+  const bool full = norm == AttentionNorm::qk_full;
+  q_norm_ = Norm(scope.child("q_norm"), full ? shape.width : head_dim, spec);
+  k_norm_ = Norm(scope.child("k_norm"), full ? kv_width : head_dim, spec);
+  if (norm == AttentionNorm::qkv) v_norm_ = Norm(scope.child("v_norm"), head_dim, spec);
+}
+
+at::Tensor Attention::operator()(const at::Tensor& x, const RotaryTables* rotary, int64_t past,
+                                 KeyValues* cache) const {
+  SIAMESE_INVARIANT(cache != nullptr || past == 0);
+  const int64_t batch = x.size(0);
+  const int64_t tokens = x.size(1);
+  const int64_t head_dim = shape_.head_dim();
+  const int64_t kv_width = shape_.kv_heads * head_dim;
+  const at::Tensor qkv = qkv_(x);
+  at::Tensor q = qkv.narrow(-1, 0, shape_.width);
+  at::Tensor k = qkv.narrow(-1, shape_.width, kv_width);
+  at::Tensor v = qkv.narrow(-1, shape_.width + kv_width, kv_width);
+  if (norm_ == AttentionNorm::qk_full) {
+    q = q_norm_(q);
+    k = k_norm_(k);
+  }
+  q = q.reshape({batch, tokens, shape_.heads, head_dim});
+  k = k.reshape({batch, tokens, shape_.kv_heads, head_dim});
+  v = v.reshape({batch, tokens, shape_.kv_heads, head_dim});
+  if (norm_ == AttentionNorm::qk || norm_ == AttentionNorm::qkv) {
+    q = q_norm_(q);
+    k = k_norm_(k);
+    v = v_norm_(v);  // the identity unless qkv
+  }
+  if (rotary != nullptr) {
+    q = ops::rope(q, rotary->cos, rotary->sin);
+    k = ops::rope(k, rotary->cos, rotary->sin);
+  }
+  q = q.transpose(1, 2);
+  k = k.transpose(1, 2);
+  v = v.transpose(1, 2);
+  if (cache != nullptr) {
+    cache->keys.narrow(2, past, tokens).copy_(k);
+    cache->values.narrow(2, past, tokens).copy_(v);
+    k = cache->keys.narrow(2, 0, past + tokens);
+    v = cache->values.narrow(2, 0, past + tokens);
+  }
+  // A token sees itself and all before it: one new token needs no mask, a later chunk a shifted triangle.
+  std::optional<at::Tensor> mask;
+  if (past > 0 && tokens > 1) mask = at::ones({tokens, past + tokens}, x.options().dtype(at::kBool)).tril(past);
+  const at::Tensor mixed = at::scaled_dot_product_attention(q, k, v, mask, /*dropout_p=*/0.0,
+                                                            /*is_causal=*/past == 0 && tokens > 1, std::nullopt,
+                                                            /*enable_gqa=*/shape_.kv_heads != shape_.heads);
+  return out_(mixed.transpose(1, 2).reshape({batch, tokens, shape_.width}));
+}
+
+}  // namespace siamese::nn

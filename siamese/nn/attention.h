@@ -1,0 +1,65 @@
+// Causal self-attention with grouped key/value heads (GQA):
+//   (q, k, v) = split(W_qkv x); norms as the scheme hints; RoPE on q and k; softmax(q k^T / sqrt(head_dim)) v; W_o
+// x: [batch, tokens, width]. Query head j uses key/value head floor(j * kv_heads / heads).
+#pragma once
+
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+#include "siamese/base/enum_text.h"
+#include "siamese/nn/init.h"
+#include "siamese/nn/linear.h"
+#include "siamese/nn/norm.h"
+#include "siamese/nn/rotary.h"
+
+namespace siamese::nn {
+
+// Norms inside attention, before RoPE; always RMSNorm. qk and qkv act per head (gain of length head_dim, shared by the
+// heads); qk_full acts on the whole projected q and k before they are split into heads.
+enum class AttentionNorm { none, qk, qk_full, qkv };
+
+struct AttentionShape {
+  int64_t width = 0;
+  int64_t heads = 0;
+  int64_t kv_heads = 0;
+  bool bias = false;
+  double norm_eps = 1e-5;
+
+  int64_t head_dim() const { return width / heads; }
+};
+
+// Keys and values of the tokens seen so far, for one layer: [batch, kv_heads, capacity, head_dim].
+struct KeyValues {
+  at::Tensor keys;
+  at::Tensor values;
+};
+
+class Attention {
+ public:
+  Attention(const Scope& scope, const AttentionShape& shape, AttentionNorm norm, const Initializer& initializer,
+            int64_t block, const BranchInit& branch_init);
+
+  // `rotary` may be null (learned positions). `cache` may be null; then `past` must be 0.
+  at::Tensor operator()(const at::Tensor& x, const RotaryTables* rotary, int64_t past = 0,
+                        KeyValues* cache = nullptr) const;
+
+ private:
+  AttentionShape shape_;
+  AttentionNorm norm_;
+  Linear qkv_;
+  Linear out_;
+  Norm q_norm_;
+  Norm k_norm_;
+  Norm v_norm_;
+};
+
+}  // namespace siamese::nn
+
+template <>
+struct siamese::EnumText<siamese::nn::AttentionNorm> {
+  static constexpr EnumNames<nn::AttentionNorm, 4> names{{{nn::AttentionNorm::none, "none"},
+                                                          {nn::AttentionNorm::qk, "qk"},
+                                                          {nn::AttentionNorm::qk_full, "qk_full"},
+                                                          {nn::AttentionNorm::qkv, "qkv"}}};
+};

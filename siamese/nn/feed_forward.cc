@@ -1,0 +1,27 @@
+#include "siamese/nn/feed_forward.h"
+
+#include <ATen/ATen.h>
+
+namespace siamese::nn {
+
+FeedForward::FeedForward(const Scope& scope, const FeedForwardShape& shape, const Initializer& initializer,
+                         int64_t block, const BranchInit& branch_init)
+    : kind_(shape.kind) {
+  const int64_t in_width = shape.kind == FeedForwardKind::swiglu ? 2 * shape.hidden : shape.hidden;
+  in_ = Linear(scope.child("in"), shape.width, in_width, shape.bias, initializer.input_projection());
+  scale_rows(in_.weight(), 0, in_width, branch_init.ffn_input);
+  out_ = Linear(scope.child("out"), shape.hidden, shape.width, shape.bias,
+                initializer.output_projection(shape.hidden, block, branch_init.depth_factor));
+  scale_rows(out_.weight(), 0, shape.width, branch_init.output);
+}
+
+at::Tensor FeedForward::operator()(const at::Tensor& x) const {
+  const at::Tensor projected = in_(x);
+  if (kind_ == FeedForwardKind::swiglu) {
+    const auto halves = projected.chunk(2, -1);
+    return out_(at::silu(halves[1]) * halves[0]);
+  }
+  return out_(at::gelu(projected, kind_ == FeedForwardKind::gelu ? "none" : "tanh"));
+}
+
+}  // namespace siamese::nn

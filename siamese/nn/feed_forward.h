@@ -1,0 +1,43 @@
+// The feed-forward branch, hidden width f:
+//   swiglu:    W_out(silu(gate) * up), (up, gate) = halves of W_in x;   W_in: [2f, width]
+//   gelu:      W_out(gelu(W_in x)), exact (erf);   gelu_tanh: the tanh approximation;   W_in: [f, width]
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include "siamese/base/enum_text.h"
+#include "siamese/nn/init.h"
+#include "siamese/nn/linear.h"
+
+namespace siamese::nn {
+
+enum class FeedForwardKind { swiglu, gelu, gelu_tanh };
+
+struct FeedForwardShape {
+  FeedForwardKind kind = FeedForwardKind::swiglu;
+  int64_t width = 0;
+  int64_t hidden = 0;
+  bool bias = false;
+};
+
+class FeedForward {
+ public:
+  FeedForward(const Scope& scope, const FeedForwardShape& shape, const Initializer& initializer, int64_t block,
+              const BranchInit& branch_init);
+
+  at::Tensor operator()(const at::Tensor& x) const;
+
+ private:
+  FeedForwardKind kind_;
+  Linear in_;
+  Linear out_;
+};
+
+}  // namespace siamese::nn
+
+template <>
+struct siamese::EnumText<siamese::nn::FeedForwardKind> {
+  static constexpr EnumNames<nn::FeedForwardKind, 3> names{{{nn::FeedForwardKind::swiglu, "swiglu"},
+                                                            {nn::FeedForwardKind::gelu, "gelu"},
+                                                            {nn::FeedForwardKind::gelu_tanh, "gelu_tanh"}}};
+};

@@ -1,0 +1,70 @@
+// Weight initialisation rules (all normals cut at `cut` std), L = blocks, l = block index, d = width:
+//   full_megatron: everything s, branch outputs s / sqrt(2L), untied head 1 / sqrt(d); s = sqrt(2 / (5 d)) unless set
+//   mitchell:      everything 1 / sqrt(d), branch outputs 1 / sqrt(2 fan_in (l + 1))
+//   normal:        everything s = 0.02 unless set
+// A scheme may ask for factors on top (BranchInit: DeepNorm, LNS, HC, SpanNorm).
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "siamese/base/enum_text.h"
+#include "siamese/nn/parameters.h"
+
+namespace siamese::nn {
+
+enum class InitRule { full_megatron, mitchell, normal };
+
+struct InitConfig {
+  InitRule rule = InitRule::full_megatron;
+  double std = 0;
+  double cut = 3;
+  std::string from;
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit&& visit) {
+    visit("rule", self.rule, "how weights start");
+    visit("std", self.std, "standard deviation of the rule; 0 takes the rule's own");
+    visit("cut", self.cut, "normals are cut at this many standard deviations; 0 leaves them uncut");
+    visit("from", self.from, "a run directory or checkpoint whose weights start this run; empty starts afresh");
+  }
+};
+
+// What a residual scheme asks of the branch at a site.
+struct BranchInit {
+  double value = 1;          // factor on the value projection
+  double ffn_input = 1;      // factor on the FFN's input projections
+  double output = 1;         // factor on the projection back to the stream (attention and FFN)
+  bool depth_factor = true;  // whether the rule's own 1 / sqrt(2L) applies to output projections
+};
+
+// The rule for one model.
+class Initializer {
+ public:
+  Initializer(const InitConfig& config, int64_t width, int64_t blocks);
+
+  Init embedding() const;
+  Init head() const;
+  Init input_projection() const;
+  // The projection back to the stream, in block `block`.
+  Init output_projection(int64_t fan_in, int64_t block, bool depth_factor) const;
+
+ private:
+  Init normal(double std) const { return Init::normal(std, cut_); }
+
+  InitRule rule_;
+  double std_;
+  double cut_;
+  double width_;
+  double blocks_;
+};
+
+}  // namespace siamese::nn
+
+template <>
+struct siamese::EnumText<siamese::nn::InitRule> {
+  static constexpr EnumNames<nn::InitRule, 3> names{{{nn::InitRule::full_megatron, "full_megatron"},
+                                                     {nn::InitRule::mitchell, "mitchell"},
+                                                     {nn::InitRule::normal, "normal"}}};
+};

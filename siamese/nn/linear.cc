@@ -1,0 +1,14 @@
+#include "siamese/nn/linear.h"
+
+#include <ATen/ATen.h>
+
+namespace siamese::nn {
+
+Linear::Linear(const Scope& scope, int64_t in, int64_t out, bool bias, const Init& init)
+    : weight_(scope.add("weight", ParameterKind::linear, {out, in}, init)) {
+  if (bias) bias_ = scope.add("bias", ParameterKind::bias, {out}, Init::zeros());
+}
+
+at::Tensor Linear::operator()(const at::Tensor& x) const { return at::linear(x, weight_, bias_); }
+
+}  // namespace siamese::nn

@@ -1,0 +1,23 @@
+// y = x W^T (+ b); W: [out, in].
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include "siamese/nn/parameters.h"
+
+namespace siamese::nn {
+
+class Linear {
+ public:
+  Linear() = default;
+  Linear(const Scope& scope, int64_t in, int64_t out, bool bias, const Init& init);
+
+  at::Tensor operator()(const at::Tensor& x) const;
+  const at::Tensor& weight() const { return weight_; }
+
+ private:
+  at::Tensor weight_;
+  at::Tensor bias_;
+};
+
+}  // namespace siamese::nn

@@ -1,0 +1,20 @@
+#include "siamese/nn/norm.h"
+
+#include <ATen/ATen.h>
+
+#include "siamese/ops/norm.h"
+
+namespace siamese::nn {
+
+Norm::Norm(const Scope& scope, int64_t width, const NormSpec& spec) : identity_(false), spec_(spec) {
+  if (!spec.affine) return;
+  gain_ = scope.add("weight", ParameterKind::norm, {width}, Init::ones());
+  if (spec.kind == NormKind::layer && spec.bias) bias_ = scope.add("bias", ParameterKind::norm, {width}, Init::zeros());
+}
+
+at::Tensor Norm::operator()(const at::Tensor& x) const {
+  if (identity_) return x;
+  return spec_.kind == NormKind::rms ? ops::rms_norm(x, gain_, spec_.eps) : ops::layer_norm(x, gain_, bias_, spec_.eps);
+}
+
+}  // namespace siamese::nn

@@ -1,0 +1,27 @@
+// Sums in a fixed order: the same bits at any thread count.
+#pragma once
+
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+namespace siamese::ops {
+
+// Scalar sum of all elements, differentiable.
+at::Tensor fixed_sum(const at::Tensor& x);
+
+// Sum of squares of all elements of all tensors, in double (no gradient).
+double sum_squares(const std::vector<at::Tensor>& tensors);
+double sum_squares(const at::Tensor& tensor);
+
+// sqrt(mean(x^2)), in double (no gradient).
+double rms(const at::Tensor& tensor);
+
+namespace plain {
+
+at::Tensor fixed_sum(const at::Tensor& x);
+double sum_squares(const at::Tensor& tensor);
+
+}  // namespace plain
+
+}  // namespace siamese::ops

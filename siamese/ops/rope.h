@@ -1,0 +1,12 @@
+// Rotary position embedding, half rotation (first half paired with second half):
+//   y = [x1 cos - x2 sin, x2 cos + x1 sin],  angle = position * theta^(-2j / head_dim),  j < head_dim / 2
+// x: [..., tokens, heads, head_dim]; cos, sin: [tokens, 1, head_dim / 2].
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+namespace siamese::ops {
+
+at::Tensor rope(const at::Tensor& x, const at::Tensor& cos, const at::Tensor& sin);
+
+}  // namespace siamese::ops

@@ -1,0 +1,29 @@
+// Runs that differ only in their seed, as one result: a row of the table, a curve with its band.
+// Which runs the means are over: the finished ones; while none has finished, those still on the way (`partial`).
+// A diverged run has no final loss: it is counted, never averaged.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "siamese/report/run_record.h"
+#include "siamese/report/statistics.h"
+
+namespace siamese::report {
+
+struct ResultGroup {
+  std::string variant;
+  double lr = kMissing;
+  std::vector<size_t> runs;  // indices, in order of seed
+  size_t finished = 0, diverged = 0;
+  bool partial = false;
+
+  MeanSpread val_loss, train_loss, accuracy;
+  double tokens_per_s = kMissing;              // median over all runs of each run's median
+  std::vector<AccuracyGroup> accuracy_groups;  // last evaluations, answers pooled over the runs
+};
+
+// Variants in the order they first appear, learning rates ascending within each.
+std::vector<ResultGroup> group_results(const std::vector<RunRecord>& runs);
+
+}  // namespace siamese::report

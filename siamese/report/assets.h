@@ -1,0 +1,11 @@
+// The files of assets/, compiled in (embed_assets.cmake): the stylesheets and the scripts, each joined in order.
+#pragma once
+
+#include <string_view>
+
+namespace siamese::report {
+
+std::string_view style_text();
+std::string_view script_text();
+
+}  // namespace siamese::report

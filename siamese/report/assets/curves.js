@@ -1,0 +1,127 @@
+// Curves over steps: loss, gradient norm, learning rate, accuracy, throughput.
+
+const SMOOTHING = [0, 0.5, 0.8, 0.9, 0.95, 0.98, 0.99];
+
+function smoothingSlider(initial, choose) {
+  return stepSlider("Smoothing", SMOOTHING, SMOOTHING.indexOf(initial), (weight) => (weight ? weight.toFixed(2) : "off"),
+    (at) => choose(SMOOTHING[at]));
+}
+
+const NOTHING_SHOWN = "No variant is selected in the legend.";
+
+function divergedRuns(groups) {
+  return groups.flatMap((group) => group.members).filter((run) => run.state === "diverged");
+}
+
+function divergedList(groups) {
+  const lost = divergedRuns(groups);
+  if (!lost.length) return [];
+  return [el("div", { class: "diverged-list" }, el("strong", {}, "\u2715 Diverged"),
+    el("ul", {}, lost.map((run) => el("li", {}, DATA.sweep ? runName(run) + ": " : "",
+      `ended at step ${formatCount(run.step)}`, run.message ? ` \u2013 ${run.message}` : ""))))];
+}
+
+function lossChart() {
+  const show = { train: true, val: true };
+  let weight = EXACT ? 0.9 : 0.5;
+  const keys = [["train", "Train"], ["val", "Validation"]].map(([key, text]) =>
+    el("button", {
+      type: "button", class: "chip", "aria-pressed": "true",
+      onclick: (event) => {
+        show[key] = !show[key];
+        event.currentTarget.setAttribute("aria-pressed", String(show[key]));
+        refresh();
+      },
+    }, swatch(DATA.sweep ? "currentColor" : key === "train" ? "var(--series-0)" : "var(--series-1)", "", key === "val"), text));
+  const chart = createChart({
+    title: "Loss", xLabel: "step", height: 420, logToggles: "xy", formatTitle: stepTitle, formatValue: (value) => formatNumber(value, 4),
+    empty: "No step has been recorded yet.",
+    controls: [smoothingSlider(weight, (chosen) => { weight = chosen; refresh(); })],
+  });
+  function refresh() {
+    const groups = visibleGroups();
+    const series = [];
+    const marks = [];
+    for (const group of groups) {
+      const label = (text) => (DATA.sweep ? `${group.name} \u00b7 ${text}` : text);
+      if (show.train) {
+        const curves = groupCurves(group, "loss", weight, { name: label("train"), crowded: groups.length > 3 });
+        series.push(...curves.series);
+        marks.push(...curves.marks);
+      }
+      const evals = groupEvals(group, "loss");
+      if (show.val && evals.x.length) {
+        series.push({
+          ...evals, name: label("val"), group: group.index, color: DATA.sweep ? group.color : "var(--series-1)", points: true,
+          errorBars: true, line: !DATA.sweep || !show.train, dash: show.train ? "" : group.dash, width: 1.25, radius: DATA.sweep ? 3 : 3.5,
+        });
+      }
+    }
+    const note = [];
+    if (DATA.sweep && groups.length) {
+      note.push(el("p", {}, "Line: mean over seeds. Band and bars: lowest to highest seed. Dots: validation. Diverged runs are drawn alone, thin, up to their cross. Drag to zoom, double-click to reset."));
+    } else if (series.length) {
+      note.push(el("p", {}, EXACT ? "Faint: every step. " : "Faint area: lowest to highest step within each point. ", "Drag to zoom, double-click to reset."));
+    }
+    if (series.length && !groups.some((group) => group.members.some((run) => run.evals.length))) {
+      note.push(el("p", {}, "No evaluation has been recorded yet."));
+    }
+    chart.update({ series, marks, legend: keys, note: [...note, ...divergedList(groups)],
+      spec: { empty: groups.length ? "No step has been recorded yet." : NOTHING_SHOWN } });
+  }
+  onVisibleChange(refresh);
+  refresh();
+  return chart.node;
+}
+
+function quantityChart(quantity, spec, initialWeight) {
+  let weight = initialWeight;
+  const chart = createChart({
+    xLabel: "step", height: 280, formatTitle: stepTitle, ...spec,
+    controls: spec.smoothing === false ? [] : [smoothingSlider(weight, (chosen) => { weight = chosen; refresh(); })],
+  });
+  function refresh() {
+    const groups = visibleGroups();
+    const curves = groups.map((group) =>
+      groupCurves(group, quantity, weight, { name: DATA.sweep ? group.name : spec.title.toLowerCase(), crowded: groups.length > 3 }));
+    chart.update({
+      series: curves.flatMap((curve) => curve.series),
+      marks: spec.marks === false ? [] : curves.flatMap((curve) => curve.marks),
+      spec: { empty: groups.length ? "No step has been recorded yet." : NOTHING_SHOWN },
+    });
+  }
+  onVisibleChange(refresh);
+  refresh();
+  return chart.node;
+}
+
+function gradientChart() {
+  return quantityChart("grad_norm", { title: "Gradient norm", lead: "Global, before clipping", yLog: true }, 0);
+}
+
+function learningRateChart() {
+  return quantityChart("lr_curve", {
+    title: "Learning rate", lead: "As scheduled", smoothing: false, fromZero: true, marks: false, formatY: formatLearningRate }, 0);
+}
+
+function throughputChart() {
+  return quantityChart("speed", {
+    title: "Throughput", lead: "Tokens per second", fromZero: true, logToggles: "", marks: false,
+    formatY: formatShort, formatValue: formatCount }, EXACT ? 0.9 : 0.5);
+}
+
+function accuracyChart() {
+  const chart = createChart({
+    title: "Accuracy over training", lead: "Share of exact answers, all groups", xLabel: "step", height: 280, fromZero: true,
+    logToggles: "", formatY: (value) => formatPercent(value, 0), formatValue: (value) => formatPercent(value),
+    formatTitle: stepTitle, inset: 6, empty: "No accuracy has been measured yet.",
+  });
+  const refresh = () => chart.update({
+    series: visibleGroups().map((group) => ({
+      ...groupEvals(group, "accuracy"), name: DATA.sweep ? group.name : "accuracy", group: group.index, color: group.color,
+      dash: group.dash, points: true, errorBars: true, radius: 3 })).filter((one) => one.x.length),
+  });
+  onVisibleChange(refresh);
+  refresh();
+  return chart.node;
+}

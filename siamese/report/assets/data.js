@@ -1,0 +1,146 @@
+// The data island, and what the charts derive from it: groups with a style, smoothed curves, mean and band over seeds.
+
+const DATA = JSON.parse(document.getElementById("report-data").textContent);
+const COLORS = 8;
+const DASHES = ["", "7 3", "2 3", "10 3 2 3", "5 2 1 2 1 2"];
+
+// The step a bucket is drawn at, and its name in a crosshair.
+const GRID = DATA.grid.first.map((first, at) => (first + DATA.grid.last[at]) / 2);
+const EXACT = DATA.grid.first.every((first, at) => first === DATA.grid.last[at]);
+
+function stepTitle(x) {
+  const at = GRID.indexOf(x);
+  if (at < 0 || DATA.grid.first[at] === DATA.grid.last[at]) return "Step " + formatCount(x);
+  return `Steps ${formatCount(DATA.grid.first[at])}\u2013${formatCount(DATA.grid.last[at])}`;
+}
+
+const VARIANTS = [...new Set(DATA.groups.map((group) => group.variant))];
+const RATES = [...new Set(DATA.groups.map((group) => group.lr))].sort((a, b) => a - b);
+
+function variantColor(variant) {
+  return `var(--series-${VARIANTS.indexOf(variant) % COLORS})`;
+}
+
+// Hue is the variant, dash the learning rate; past eight variants the dash moves on as well.
+const GROUPS = DATA.groups.map((group, index) => {
+  const cycle = Math.floor(VARIANTS.indexOf(group.variant) / COLORS);
+  return {
+    ...group,
+    index,
+    members: group.runs.map((at) => DATA.runs[at]),
+    color: variantColor(group.variant),
+    dash: DASHES[(RATES.indexOf(group.lr) + cycle) % DASHES.length],
+    name: RATES.length > 1 ? `${group.variant} \u00b7 ${formatLearningRate(group.lr)}` : group.variant,
+  };
+});
+
+function runName(run) {
+  const parts = [run.variant];
+  if (isNumber(run.lr)) parts.push("lr " + formatLearningRate(run.lr));
+  if (isNumber(run.seed)) parts.push("seed " + run.seed);
+  return parts.join(" \u00b7 ");
+}
+
+// Exponential moving average without the pull towards zero at its start; missing values are stepped over.
+function smooth(values, weight) {
+  if (!weight) return values;
+  let sum = 0;
+  let mass = 0;
+  return values.map((value) => {
+    if (!isNumber(value)) return null;
+    sum = weight * sum + (1 - weight) * value;
+    mass = weight * mass + (1 - weight);
+    return sum / mass;
+  });
+}
+
+function columnExtreme(lists, at, pick) {
+  let found = null;
+  for (const list of lists) {
+    if (at < list.length && isNumber(list[at])) found = found === null ? list[at] : pick(found, list[at]);
+  }
+  return found;
+}
+
+function columnMean(lists, at) {
+  let sum = 0;
+  let count = 0;
+  for (const list of lists) {
+    if (at < list.length && isNumber(list[at])) {
+      sum += list[at];
+      ++count;
+    }
+  }
+  return count ? sum / count : null;
+}
+
+function lastFinite(values) {
+  for (let at = values.length - 1; at >= 0; --at) if (isNumber(values[at])) return at;
+  return -1;
+}
+
+// The lines of one group for one recorded quantity: the mean over seeds with its band; one line when there is one
+// seed; and each diverged run on its own, thin, with a cross where it ended.
+function groupCurves(group, quantity, weight, options = {}) {
+  const withData = group.members.filter((run) => lastFinite(run[quantity].mean) >= 0);
+  const alive = withData.filter((run) => run.state !== "diverged");
+  const lost = withData.filter((run) => run.state === "diverged");
+  const style = { color: options.color || group.color, dash: group.dash, group: group.index };
+  const name = options.name || group.name;
+  const series = [];
+  if (alive.length === 1 || (alive.length === 0 && lost.length === 1 && !DATA.sweep)) {
+    const curve = (alive[0] || lost[0])[quantity];
+    const xs = GRID.slice(0, curve.mean.length);
+    if (weight && !curve.low && !options.crowded) {
+      series.push({ ...style, dash: "", name, x: xs, y: curve.mean, quiet: true, width: 1, opacity: 0.28 });
+    }
+    series.push({ ...style, name, x: xs, y: smooth(curve.mean, weight), low: curve.low, high: curve.high, envelope: true });
+  } else if (alive.length > 1) {
+    const means = alive.map((run) => smooth(run[quantity].mean, weight));
+    const lows = weight ? means : alive.map((run) => run[quantity].low || run[quantity].mean);
+    const highs = weight ? means : alive.map((run) => run[quantity].high || run[quantity].mean);
+    const xs = GRID.slice(0, Math.max(...means.map((list) => list.length)));
+    series.push({
+      ...style, name, x: xs,
+      y: xs.map((_, at) => columnMean(means, at)),
+      low: xs.map((_, at) => columnExtreme(lows, at, Math.min)),
+      high: xs.map((_, at) => columnExtreme(highs, at, Math.max)),
+    });
+  }
+  const marks = [];
+  for (const run of lost) {
+    const values = smooth(run[quantity].mean, weight);
+    const end = lastFinite(values);
+    if (DATA.sweep) {
+      series.push({
+        ...style, name: `${name} \u00b7 seed ${run.seed ?? "?"} (diverged)`, x: GRID.slice(0, values.length), y: values,
+        low: run[quantity].low, high: run[quantity].high, envelope: true, width: 1.1, outer: true,
+      });
+    }
+    marks.push({ x: GRID[end], y: values[end], color: style.color, group: group.index, label: `${runName(run)} diverged` });
+  }
+  return { series, marks };
+}
+
+// Evaluations of a group: the mean over its living seeds at each evaluated step, lowest to highest as a bar.
+function groupEvals(group, field) {
+  const living = group.members.filter((run) => run.state !== "diverged");
+  const members = living.length ? living : group.members;
+  const bySteps = new Map();
+  for (const run of members) {
+    for (const row of run.evals) {
+      if (!isNumber(row[field])) continue;
+      if (!bySteps.has(row.step)) bySteps.set(row.step, []);
+      bySteps.get(row.step).push(row[field]);
+    }
+  }
+  const steps = [...bySteps.keys()].sort((a, b) => a - b);
+  const values = steps.map((step) => bySteps.get(step));
+  const many = values.some((list) => list.length > 1);
+  return {
+    x: steps,
+    y: values.map((list) => list.reduce((sum, value) => sum + value, 0) / list.length),
+    low: many ? values.map((list) => Math.min(...list)) : null,
+    high: many ? values.map((list) => Math.max(...list)) : null,
+  };
+}

@@ -1,0 +1,58 @@
+// Numbers for people. A missing number is an en dash everywhere.
+
+const MISSING = "\u2013";
+
+function isNumber(value) {
+  return typeof value === "number" && Number.isFinite(value);
+}
+
+// About `digits` significant digits: 0.01234, 12.34, 12,340, 1.2e-7.
+function formatNumber(value, digits = 4) {
+  if (!isNumber(value)) return MISSING;
+  const size = Math.abs(value);
+  if (size === 0) return "0";
+  if (size >= 1e7 || size < 1e-3) {
+    const [mantissa, exponent] = value.toExponential(Math.max(0, digits - 2)).split("e");
+    return (mantissa.includes(".") ? mantissa.replace(/\.?0+$/, "") : mantissa) + "e" + exponent.replace("+", "");
+  }
+  return value.toLocaleString("en-US", { maximumSignificantDigits: Math.max(digits, size >= 1000 ? 5 : 1) });
+}
+
+function formatFixed(value, decimals) {
+  return isNumber(value) ? value.toFixed(decimals) : MISSING;
+}
+
+function formatCount(value) {
+  return isNumber(value) ? Math.round(value).toLocaleString("en-US") : MISSING;
+}
+
+// 812 -> 812, 812345 -> 812k, 1.3e9 -> 1.3B.
+function formatShort(value) {
+  if (!isNumber(value)) return MISSING;
+  for (const [unit, suffix] of [[1e12, "T"], [1e9, "B"], [1e6, "M"], [1e3, "k"]]) {
+    if (Math.abs(value) >= unit * 0.9995) {
+      return (value / unit).toLocaleString("en-US", { maximumSignificantDigits: 3 }) + suffix;
+    }
+  }
+  return value.toLocaleString("en-US", { maximumSignificantDigits: 3 });
+}
+
+function formatPercent(fraction, decimals = 1) {
+  return isNumber(fraction) ? (fraction * 100).toFixed(decimals) + "%" : MISSING;
+}
+
+function formatLearningRate(value) {
+  return isNumber(value) ? String(Number(value.toPrecision(6))).replace("e+", "e") : MISSING;
+}
+
+function formatDuration(seconds) {
+  if (!isNumber(seconds)) return MISSING;
+  if (seconds < 60) return seconds.toFixed(seconds < 10 ? 1 : 0) + " s";
+  const minutes = Math.round(seconds / 60);
+  if (minutes < 60) return minutes + " min";
+  return Math.floor(minutes / 60) + " h " + String(minutes % 60).padStart(2, "0") + " min";
+}
+
+function plural(count, word) {
+  return count + " " + word + (count === 1 ? "" : "s");
+}

@@ -1,0 +1,77 @@
+// Which groups are shown: one choice for the whole page, made in the legend, heard by every chart.
+
+const visible = new Set();
+const listeners = [];
+
+function onVisibleChange(listener) {
+  listeners.push(listener);
+}
+
+function visibleGroups() {
+  return GROUPS.filter((group) => visible.has(group.index));
+}
+
+// The learning rate at which each variant did best; the first one while there is no result.
+function bestPerVariant() {
+  return VARIANTS.map((variant) => {
+    const own = GROUPS.filter((group) => group.variant === variant);
+    const judged = own.filter((group) => isNumber(group.val_loss.mean));
+    return judged.length ? judged.reduce((a, b) => (b.val_loss.mean < a.val_loss.mean ? b : a)) : own[0];
+  });
+}
+
+function setVisible(groups) {
+  visible.clear();
+  groups.forEach((group) => visible.add(group.index));
+  listeners.forEach((listener) => listener());
+}
+
+const CROWDED = 8;
+(GROUPS.length > CROWDED ? bestPerVariant() : GROUPS).forEach((group) => visible.add(group.index));
+
+function highlight(indices) {
+  document.querySelectorAll("[data-group]").forEach((node) =>
+    node.classList.toggle("dimmed", indices !== null && !indices.includes(Number(node.dataset.group))));
+}
+
+// Rows of variants, each with its learning rates; every name switches what it names.
+function buildLegend() {
+  const buttons = [];
+  const toggle = (groups) => {
+    const allShown = groups.every((group) => visible.has(group.index));
+    groups.forEach((group) => (allShown ? visible.delete(group.index) : visible.add(group.index)));
+    highlight(null);
+    listeners.forEach((listener) => listener());
+  };
+  const button = (groups, kind, ...content) => {
+    const indices = groups.map((group) => group.index);
+    const node = el("button", {
+      type: "button", class: kind,
+      onclick: () => toggle(groups),
+      onmouseenter: () => indices.some((at) => visible.has(at)) && highlight(indices),
+      onmouseleave: () => highlight(null),
+    }, content);
+    buttons.push([node, groups]);
+    return node;
+  };
+  const rows = VARIANTS.map((variant) => {
+    const groups = GROUPS.filter((group) => group.variant === variant);
+    const rates = RATES.length > 1 ? groups.map((group) =>
+      button([group], "chip rate", swatch(group.color, group.dash), formatLearningRate(group.lr),
+        group.diverged ? el("span", { class: "lost", title: plural(group.diverged, "run") + " diverged" }, "\u2715") : null)) : [];
+    return el("div", { class: "legend-row" },
+      button(groups, "chip variant", el("span", { class: "dot", style: `background:${variantColor(variant)}` }), variant), rates);
+  });
+  const refresh = () => buttons.forEach(([node, groups]) =>
+    node.setAttribute("aria-pressed", String(groups.some((group) => visible.has(group.index)))));
+  onVisibleChange(refresh);
+  refresh();
+  const quick = (text, groups) => el("button", { type: "button", class: "quiet-button", onclick: () => setVisible(groups()) }, text);
+  return el("div", { class: "legend" },
+    el("div", { class: "legend-head" },
+      el("span", { class: "legend-title" }, RATES.length > 1 ? "Variant and learning rate" : "Variant"),
+      quick("All", () => GROUPS),
+      RATES.length > 1 ? quick("Best rate of each", bestPerVariant) : null,
+      quick("None", () => [])),
+    el("div", { class: "legend-rows" }, rows));
+}

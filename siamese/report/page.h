@@ -1,0 +1,19 @@
+// The page around the data: one self-contained HTML text. Its content policy forbids every request, so it works the
+// same from a disk, a mail or a web server, and can tell nobody that it was opened.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace siamese::report {
+
+std::string escape_html(std::string_view text);
+
+// JSON that may stand inside <script>: '<' (only ever inside a string) becomes \u003c, so neither "</script>" nor
+// "<!--" can occur. U+2028 and U+2029 become escapes as well.
+std::string escape_json_for_script(std::string_view json);
+
+// `summary` is shown where scripts do not run.
+std::string render_page(std::string_view title, std::string_view data_json, std::string_view summary);
+
+}  // namespace siamese::report

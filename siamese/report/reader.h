@@ -1,0 +1,27 @@
+// Folders -> records. A run folder never fails to be read (see run_record.h); a sweep needs a valid sweep.json:
+//   {"schema":1, "name":"demo", "runs":[{"dir":"pre-lr0.002-seed1", "variant":"pre", "lr":0.002, "seed":1}, ...]}
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "siamese/report/run_record.h"
+
+namespace siamese::report {
+
+inline constexpr int64_t kSnapshotLimit = 60;  // recorded depth profiles kept per run, evenly spread
+
+struct Collection {
+  bool is_sweep = false;
+  std::string name;
+  std::vector<RunRecord> runs;  // exactly one for a run folder
+};
+
+RunRecord read_run(const std::filesystem::path& folder);
+
+// DataError when the folder is neither, or its sweep.json cannot be understood.
+Collection read_collection(const std::filesystem::path& run_or_sweep);
+
+}  // namespace siamese::report

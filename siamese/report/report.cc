@@ -1,0 +1,26 @@
+#include "siamese/report/report.h"
+
+#include "siamese/io/atomic_file.h"
+#include "siamese/io/run_dir.h"
+#include "siamese/report/aggregate.h"
+#include "siamese/report/page.h"
+#include "siamese/report/page_data.h"
+#include "siamese/report/reader.h"
+#include "siamese/report/summary.h"
+
+namespace siamese::report {
+
+std::filesystem::path write_report(const std::filesystem::path& run_or_sweep) {
+  const Collection collection = read_collection(run_or_sweep);
+  const auto groups = group_results(collection.runs);
+  const std::string title = (collection.is_sweep ? "Sweep " : "Run ") + collection.name + " - siamese";
+  const std::filesystem::path path = run_or_sweep / io::kReportFile;
+  io::write_file_atomic(path, render_page(title, page_data(collection, groups), summary_markdown(groups)));
+  return path;
+}
+
+std::string summary_table(const std::filesystem::path& sweep) {
+  return summary_markdown(group_results(read_collection(sweep).runs));
+}
+
+}  // namespace siamese::report

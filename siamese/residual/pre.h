@@ -1,0 +1,15 @@
+// Pre-Norm (Xiong et al., arXiv 2002.04745):
+//   h_0 = E;   h <- h + G_i(LN_i(h));   output = LN_final(h)
+// One stream h; two norms a block and one at the end.
+#pragma once
+
+#include "siamese/residual/registry.h"
+
+namespace siamese::residual {
+
+Scheme pre_scheme();
+
+// The junction alone: other schemes use it at some of their sites.
+std::unique_ptr<Junction> pre_junction(const nn::Scope& scope, const Site& site, const Build& build);
+
+}  // namespace siamese::residual

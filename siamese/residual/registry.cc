@@ -1,0 +1,56 @@
+#include "siamese/residual/registry.h"
+
+#include "siamese/base/check.h"
+#include "siamese/base/nearest.h"
+#include "siamese/residual/hybrid.h"
+#include "siamese/residual/post.h"
+#include "siamese/residual/pre.h"
+#include "siamese/residual/siamese.h"
+
+namespace siamese::residual {
+namespace {
+
+std::vector<Scheme>& list() {
+  static std::vector<Scheme> all = {
+      pre_scheme(),
+      post_scheme(),
+      hybrid_scheme(),
+      siamese_scheme(),
+  };
+  return all;
+}
+
+}  // namespace
+
+const std::vector<Scheme>& schemes() { return list(); }
+
+void register_scheme(Scheme scheme) {
+  for (const auto& known : list()) {
+    if (known.doc.name == scheme.doc.name)
+      throw UsageError("residual scheme '" + known.doc.name + "' is registered already");
+  }
+  list().push_back(std::move(scheme));
+}
+
+const Scheme& find_scheme(const SchemeText& text) {
+  std::vector<std::string> names;
+  for (const auto& scheme : list()) {
+    if (scheme.doc.name == text.name) return scheme;
+    names.push_back(scheme.doc.name);
+  }
+  throw UsageError("unknown residual scheme '" + text.name + "'" + did_you_mean(text.name, names) +
+                   "; known: " + join(names));
+}
+
+std::string canonical_scheme(const std::string& text) {
+  SchemeText parsed = parse_scheme_text(text);
+  parsed.arguments = find_scheme(parsed).canonical(parsed.arguments);
+  return print_scheme_text(parsed);
+}
+
+std::unique_ptr<Topology> make_topology(const std::string& text, const nn::Scope& scope, const Build& build) {
+  const SchemeText parsed = parse_scheme_text(text);
+  return find_scheme(parsed).make(parsed.arguments, scope, build);
+}
+
+}  // namespace siamese::residual

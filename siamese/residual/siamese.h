@@ -1,0 +1,54 @@
+// SiameseNorm (arXiv 2602.08064): two streams share every sublayer, X normalised like Post-Norm, Y raw like Pre-Norm.
+// Read form (the published DeiT and DiT files): X is kept un-normalised between sites and normalised when read.
+//   open   X_0 = Y_0 = E
+//   read   X <- P_i(X);   branch input = I_i( X + Q_i(Y) )          (input_norm=false: no I_i)
+//   write  X <- X + O / c_i;   Y <- Y + O
+//   close  output = F( P(X) + Q(Y) )                                (final_norm=false: no F)
+// c_i, depth_scale: block sqrt(2 (l+1)) | sublayer sqrt(i+1) | layer sqrt(l+1) | none 1, with l the block and i the
+// site, both from 0. x=hybrid (the published language-model file): X is normalised once a block, between attention and
+// FFN; attention has norms on q, k and v, and a learned vector c1 (ones at start) in place of the norm that X lacks
+// there:
+//   attention read   branch input = c1_l * X + Q_a(Y);   X stays as it is
+//   FFN read         X <- P_f(X);   branch input = I_f( X + Q_f(Y) )
+// Six norms a block (x=hybrid: four, three over heads, c1) and three at the end.
+#pragma once
+
+#include "siamese/residual/registry.h"
+
+namespace siamese::residual {
+
+enum class SiameseX { post, hybrid };
+enum class DepthScale { block, sublayer, layer, none };
+
+struct SiameseOptions {
+  SiameseX x = SiameseX::post;
+  bool input_norm = true;
+  DepthScale depth_scale = DepthScale::block;
+  bool final_norm = true;
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit&& visit) {
+    visit("x", self.x, "where the X stream is normalised");
+    visit("input_norm", self.input_norm, "normalise the merged sum before the branch (Normalized Input)");
+    visit("depth_scale", self.depth_scale, "what damps the branch on its way into X (Depth-wise Scaling)");
+    visit("final_norm", self.final_norm, "normalise the merged sum at the end");
+  }
+};
+
+Scheme siamese_scheme();
+
+}  // namespace siamese::residual
+
+template <>
+struct siamese::EnumText<siamese::residual::SiameseX> {
+  static constexpr EnumNames<residual::SiameseX, 2> names{
+      {{residual::SiameseX::post, "post"}, {residual::SiameseX::hybrid, "hybrid"}}};
+};
+
+template <>
+struct siamese::EnumText<siamese::residual::DepthScale> {
+  static constexpr EnumNames<residual::DepthScale, 4> names{{{residual::DepthScale::block, "block"},
+                                                             {residual::DepthScale::sublayer, "sublayer"},
+                                                             {residual::DepthScale::layer, "layer"},
+                                                             {residual::DepthScale::none, "none"}}};
+};

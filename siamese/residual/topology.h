@@ -1,0 +1,89 @@
+// The contract of a residual scheme. Four verbs, no more:
+//   open   embedding -> streams                 (topology)
+//   read   streams -> streams, branch input     (junction)
+//   write  streams, branch -> streams           (junction)
+//   close  streams -> final hidden state        (topology)
+// One loop (models/stack) serves every scheme and family: for each site read, run the sublayer, write.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+#include "siamese/nn/attention.h"
+#include "siamese/nn/init.h"
+#include "siamese/nn/norm.h"
+#include "siamese/residual/site.h"
+#include "siamese/residual/streams.h"
+
+namespace siamese::residual {
+
+// Sees inside a forward pass; the same in plain and fused runs.
+class Recorder {
+ public:
+  virtual ~Recorder() = default;
+  // A stream at a read, the pending branch added: before its own norm at this site, and after (undefined: no norm
+  // here).
+  virtual void stream(const Site& site, const std::string& name, const at::Tensor& before, const at::Tensor& after) = 0;
+  // What the sublayer saw (after modulation) and gave (before the gate).
+  virtual void branch(const Site& site, const at::Tensor& input, const at::Tensor& output) = 0;
+};
+
+struct ReadResult {
+  Streams streams;
+  at::Tensor branch_input;
+};
+
+class Junction {
+ public:
+  explicit Junction(const Site& site) : site_(site) {}
+  virtual ~Junction() = default;
+  Junction(const Junction&) = delete;
+  Junction& operator=(const Junction&) = delete;
+
+  virtual ReadResult read(const Streams& streams, Recorder* recorder) const = 0;
+  virtual Streams write(const Streams& streams, const Branch& branch) const = 0;
+
+  const Site& site() const { return site_; }
+
+ protected:
+  void record(Recorder* recorder, const std::string& name, const at::Tensor& before, const at::Tensor& after) const {
+    if (recorder != nullptr) recorder->stream(site_, name, before, after);
+  }
+
+ private:
+  Site site_;
+};
+
+// What a scheme may know of the model it is built into.
+struct Build {
+  int64_t width = 0;
+  int64_t blocks = 0;
+  nn::NormSpec norm;
+  // The family modulates what read returns and brings its own final norm (DiT): then a norm whose output is the branch
+  // input has no gain or shift, and close leaves out a norm that acts on the whole result.
+  bool modulated = false;
+
+  nn::NormSpec branch_input_norm() const {
+    nn::NormSpec spec = norm;
+    spec.affine = spec.affine && !modulated;
+    return spec;
+  }
+};
+
+class Topology {
+ public:
+  virtual ~Topology() = default;
+
+  virtual Streams open(const at::Tensor& embedding) const = 0;
+  virtual std::unique_ptr<Junction> junction(const nn::Scope& scope, const Site& site) const = 0;
+  virtual at::Tensor close(const Streams& streams) const = 0;
+
+  // Hints, where a scheme reaches inside a branch.
+  virtual nn::AttentionNorm attention_norm(const Site&) const { return nn::AttentionNorm::none; }
+  virtual nn::BranchInit branch_init(const Site&) const { return {}; }
+};
+
+}  // namespace siamese::residual

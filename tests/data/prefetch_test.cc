@@ -1,0 +1,85 @@
+#include "siamese/data/prefetch.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "tests/data/support.h"
+#include <gtest/gtest.h>
+
+namespace siamese::data {
+namespace {
+
+constexpr int64_t kContext = 33;
+
+// Token i of sample p is p + i; sample `broken_at` cannot be made.
+class Counting : public Dataset {
+ public:
+  explicit Counting(uint64_t broken_at = ~0ULL) : broken_at_(broken_at) {}
+  int64_t vocab() const override { return 1 << 30; }
+  int64_t samples() const override { return 0; }
+  std::string describe() const override { return "counting"; }
+  void sample(uint64_t position, std::span<int64_t> tokens, std::span<float> weights) const override {
+    if (position == broken_at_) throw DataError("shard.bin: unreadable");
+    for (size_t i = 0; i < tokens.size(); ++i) tokens[i] = static_cast<int64_t>(position + i);
+    std::fill(weights.begin(), weights.end(), 0.5F);
+  }
+
+ private:
+  uint64_t broken_at_;
+};
+
+TEST(Prefetch, BatchesEqualDirectSamplingFromAnyStart) {
+  const auto dataset = open_dataset(DataConfig{}, Split::train, kContext, 16, 4);
+  for (const uint64_t start : {uint64_t{0}, uint64_t{5}, uint64_t{123456789}}) {
+    for (const int depth : {1, 2, 5}) {
+      constexpr int64_t kRows = 3;
+      Prefetcher prefetcher(*dataset, kContext, kRows, start, depth);
+      for (uint64_t k = 0; k < 8; ++k) {
+        const Batch batch = prefetcher.next();
+        ASSERT_EQ(batch.first_position, start + k * kRows);
+        ASSERT_EQ(batch.rows, kRows);
+        ASSERT_EQ(batch.context, kContext);
+        ASSERT_EQ(std::ssize(batch.tokens), kRows * (kContext + 1));
+        ASSERT_EQ(std::ssize(batch.weights), kRows * kContext);
+        for (int64_t row = 0; row < kRows; ++row) {
+          const Sample sample = sample_at(*dataset, batch.first_position + static_cast<uint64_t>(row), kContext);
+          ASSERT_TRUE(
+              std::equal(sample.tokens.begin(), sample.tokens.end(), batch.tokens.begin() + row * (kContext + 1)));
+          ASSERT_TRUE(std::equal(sample.weights.begin(), sample.weights.end(), batch.weights.begin() + row * kContext));
+        }
+      }
+    }
+  }
+}
+
+TEST(Prefetch, AResumedRunSeesTheSameBatches) {
+  const auto dataset = open_dataset(DataConfig{}, Split::train, kContext, 16, 4);
+  Prefetcher whole(*dataset, kContext, 4, 0);
+  for (int i = 0; i < 3; ++i) whole.next();
+  Prefetcher resumed(*dataset, kContext, 4, 12);
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(whole.next().tokens, resumed.next().tokens);
+}
+
+TEST(Prefetch, AFailureIsThrownAfterTheBatchesBeforeIt) {
+  const Counting dataset(7);
+  Prefetcher prefetcher(dataset, kContext, 2, 1);
+  EXPECT_EQ(prefetcher.next().tokens[0], 1);
+  EXPECT_EQ(prefetcher.next().tokens[0], 3);
+  EXPECT_EQ(prefetcher.next().tokens[0], 5);
+  for (int again = 0; again < 3; ++again) {
+    EXPECT_EQ(error_of<DataError>([&] { prefetcher.next(); }), "shard.bin: unreadable");
+  }
+}
+
+TEST(Prefetch, ShutsDownAtAnyMoment) {
+  const Counting dataset;
+  for (int taken = 0; taken < 50; ++taken) {
+    Prefetcher prefetcher(dataset, kContext, 2, 0, 1 + taken % 3);
+    for (int i = 0; i < taken % 4; ++i) prefetcher.next();
+  }
+  const Counting broken(0);
+  const Prefetcher unused(broken, kContext, 2, 0);
+}
+
+}  // namespace
+}  // namespace siamese::data
