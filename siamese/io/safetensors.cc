@@ -32,7 +32,6 @@ bool shape_bytes(const SafetensorsEntry& entry, std::vector<int64_t>& shape, uin
   uint64_t nonzero = dtype_size(entry.dtype);
   bool empty = false;
   for (const uint64_t dimension : entry.shape) {
-    if (dimension > kLargest) return false;
     if (dimension == 0) {
       empty = true;
     } else if (__builtin_mul_overflow(nonzero, dimension, &nonzero) || nonzero > kLargest) {

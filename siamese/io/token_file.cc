@@ -101,7 +101,8 @@ Layout llmc_layout(std::span<const std::byte> bytes, const std::string& name) {
   }
   const int32_t count = header_field(bytes, 2);
   const size_t body = bytes.size() - kLlmcHeaderBytes;
-  if (count < 0 || body != static_cast<size_t>(count) * dtype_size(kind->dtype)) {
+  // A negative count becomes more than any file can hold.
+  if (body != static_cast<size_t>(count) * dtype_size(kind->dtype)) {
     throw DataError(fmt::format("{}: the llm.c header at byte 8 counts {} {} tokens, but {} bytes follow it", name,
                                 count, enum_text(kind->dtype), body));
   }
@@ -183,8 +184,7 @@ size_t first_outside(const std::byte* tokens, size_t count, uint64_t vocab) {
       continue;
     }
     for (size_t i = begin; i < end; ++i) {
-      const T value = load<T>(tokens, i);
-      if (value < T{0} || static_cast<uint64_t>(value) >= vocab) return i;
+      if (static_cast<uint64_t>(load<T>(tokens, i)) >= vocab) return i;
     }
   }
   return count;

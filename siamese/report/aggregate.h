@@ -3,6 +3,7 @@
 // A diverged run has no final loss: it is counted, never averaged.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <vector>
 

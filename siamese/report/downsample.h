@@ -5,7 +5,9 @@
 // A page of at most kExactSteps steps is kept step by step.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 namespace siamese::report {
@@ -38,15 +40,15 @@ struct BucketedCurve {
 
 BucketedCurve bucket_curve(const StepGrid& grid, const std::vector<int64_t>& steps, const std::vector<double>& values);
 
-// Keeps an evenly spread choice of a growing list whose length is not known beforehand: offer() says whether item
-// number `index` is wanted; when more than `limit` were taken, every other one is dropped and the stride doubles.
+// Keeps an evenly spread choice of a growing list whose length is not known beforehand: item number `index` is wanted
+// when the stride divides it; when more than `limit` were taken, every other one is dropped and the stride doubles.
 class Thinning {
  public:
   explicit Thinning(int64_t limit) : limit_(limit) {}
 
   bool wants(int64_t index) const { return index % stride_ == 0; }
 
-  // Call after appending item `index` to `kept`; `index_of(item)` is not needed: kept items lie `stride` apart.
+  // Call after appending a wanted item to `kept`.
   template <class Item>
   void taken(std::vector<Item>& kept) {
     if (static_cast<int64_t>(kept.size()) <= limit_) return;

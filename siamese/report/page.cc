@@ -9,12 +9,23 @@ std::string escape_html(std::string_view text) {
   safe.reserve(text.size());
   for (char c : text) {
     switch (c) {
-      case '&': safe += "&amp;"; break;
-      case '<': safe += "&lt;"; break;
-      case '>': safe += "&gt;"; break;
-      case '"': safe += "&quot;"; break;
-      case '\'': safe += "&#39;"; break;
-      default: safe += c;
+      case '&':
+        safe += "&amp;";
+        break;
+      case '<':
+        safe += "&lt;";
+        break;
+      case '>':
+        safe += "&gt;";
+        break;
+      case '"':
+        safe += "&quot;";
+        break;
+      case '\'':
+        safe += "&#39;";
+        break;
+      default:
+        safe += c;
     }
   }
   return safe;
@@ -51,7 +62,9 @@ std::string render_page(std::string_view title, std::string_view data_json, std:
   page += escape_html(title);
   page += "</title>\n<style>\n";
   page += style_text();
-  page += "</style>\n</head>\n<body>\n<noscript><p>The charts of this report need JavaScript; these are its results.</p><pre>";
+  page +=
+      "</style>\n</head>\n<body>\n<noscript><p>The charts of this report need JavaScript; these are its "
+      "results.</p><pre>";
   page += escape_html(summary);
   page += "</pre></noscript>\n<main id=\"report\"></main>\n<script type=\"application/json\" id=\"report-data\">";
   page += data_json;

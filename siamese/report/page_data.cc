@@ -40,10 +40,8 @@ json spread(const MeanSpread& value) {
 json accuracy_groups(const std::vector<AccuracyGroup>& groups) {
   json list = json::array();
   for (const AccuracyGroup& group : groups) {
-    list.push_back({{"operation", group.operation},
-                    {"digits", group.digits},
-                    {"correct", group.correct},
-                    {"count", group.count}});
+    list.push_back(
+        {{"operation", group.operation}, {"digits", group.digits}, {"correct", group.correct}, {"count", group.count}});
   }
   return list;
 }
@@ -59,7 +57,8 @@ json curve(const StepGrid& grid, const std::vector<int64_t>& steps, const std::v
   return object;
 }
 
-// Columns by site: {steps, sites: [{block, kind}], streams: [name], rows: [{grad, in, out, before: [[..]], after: [[..]]}]}
+// Columns by site: {steps, sites: [{block, kind}], streams: [name], rows: [{grad, in, out, before: [[..]], after:
+// [[..]]}]}
 json depth_profiles(const std::vector<SiteSnapshot>& snapshots) {
   std::vector<std::string> names;
   const SiteSnapshot* widest = nullptr;

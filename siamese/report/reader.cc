@@ -1,5 +1,6 @@
 #include "siamese/report/reader.h"
 
+#include <algorithm>
 #include <optional>
 #include <system_error>
 
@@ -44,7 +45,7 @@ const json& array_or_empty(const json& object, const char* key) {
   return found != object.end() && found->is_array() ? *found : kEmpty;
 }
 
-bool exists(const fs::path& path) {
+bool is_there(const fs::path& path) {
   std::error_code ignored;
   return fs::exists(path, ignored);
 }
@@ -52,7 +53,7 @@ bool exists(const fs::path& path) {
 // The objects of a JSON Lines file; none, and a note, when it is missing or damaged.
 template <class Use>
 void for_each_object(const fs::path& path, std::vector<std::string>& notes, Use use) {
-  if (!exists(path)) return;
+  if (!is_there(path)) return;
   std::vector<std::string> lines;
   try {
     lines = io::read_json_lines(path);
@@ -90,8 +91,8 @@ void forget_from(int64_t step, RunRecord& run) {
   StepColumns& columns = run.metrics;
   while (!columns.step.empty() && columns.step.back() >= step) {
     columns.step.pop_back();
-    for (auto* column : {&columns.loss, &columns.grad_norm, &columns.lr, &columns.tokens_per_s, &columns.step_ms,
-                         &columns.tokens}) {
+    for (auto* column :
+         {&columns.loss, &columns.grad_norm, &columns.lr, &columns.tokens_per_s, &columns.step_ms, &columns.tokens}) {
       column->pop_back();
     }
   }
@@ -150,7 +151,7 @@ void read_evals(const fs::path& path, RunRecord& run) {
 }
 
 void read_run_file(const fs::path& path, RunRecord& run) {
-  if (!exists(path)) {
+  if (!is_there(path)) {
     run.state = run.metrics.step.empty() ? RunState::not_started : RunState::unknown;
     return;
   }
@@ -178,7 +179,7 @@ void read_run_file(const fs::path& path, RunRecord& run) {
 }
 
 void read_config(const fs::path& path, RunRecord& run) {
-  if (!exists(path)) return;
+  if (!is_there(path)) return;
   try {
     run.config_text = io::read_file(path);
     run.config = config::flatten(config::parse_yaml(run.config_text, path.string()));
@@ -189,8 +190,8 @@ void read_config(const fs::path& path, RunRecord& run) {
 
 bool is_run_folder(const fs::path& folder) {
   // A checkpoint has a config.yaml too, but its curves are its run's.
-  if (exists(folder / io::kTrainerFile)) return false;
-  return exists(folder / io::kRunFile) || exists(folder / io::kMetricsFile) || exists(folder / io::kConfigFile);
+  if (is_there(folder / io::kTrainerFile)) return false;
+  return is_there(folder / io::kRunFile) || is_there(folder / io::kMetricsFile) || is_there(folder / io::kConfigFile);
 }
 
 std::string folder_name(const fs::path& folder) {
@@ -236,7 +237,7 @@ RunRecord read_run(const fs::path& folder) {
 }
 
 Collection read_collection(const fs::path& run_or_sweep) {
-  if (exists(run_or_sweep / kSweepFile)) return read_sweep(run_or_sweep);
+  if (is_there(run_or_sweep / kSweepFile)) return read_sweep(run_or_sweep);
   if (!is_run_folder(run_or_sweep)) {
     throw DataError(run_or_sweep.string() +
                     ": expected a run folder (run.json, metrics.jsonl) or a sweep folder (sweep.json), found neither");

@@ -2,6 +2,7 @@
 // line in `notes`, which the page shows. Numbers recorded as null (non-finite) are NaN here.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <string>
@@ -73,11 +74,11 @@ struct RunRecord {
   std::vector<std::string> notes;
 
   // What the tables show; NaN when nothing was recorded.
-  double final_val_loss() const;      // last evaluation
-  double final_accuracy() const;      // last evaluation that measured it
-  double final_train_loss() const;    // mean of the last 50 steps
+  double final_val_loss() const;       // last evaluation
+  double final_accuracy() const;       // last evaluation that measured it
+  double final_train_loss() const;     // mean of the last 50 steps
   double median_tokens_per_s() const;  // without the first step, which pays for warm-up
-  double seconds() const;             // sum of step times
+  double seconds() const;              // sum of step times
   const EvalRow* last_accuracy() const;
 };
 

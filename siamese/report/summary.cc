@@ -1,5 +1,6 @@
 #include "siamese/report/summary.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 
@@ -59,13 +60,14 @@ std::string summary_markdown(const std::vector<ResultGroup>& groups) {
   const auto append = [&](const Row& row) {
     for (size_t column = 0; column < kColumns; ++column) {
       const std::string padding(widths[column] - display_width(row[column]), ' ');
-      text += column == 0 ? "| " + row[column] + padding : " | " + padding + row[column];
+      text += column == 0 ? fmt::format("| {}{}", row[column], padding) : fmt::format(" | {}{}", padding, row[column]);
     }
     text += " |\n";
   };
   append(header);
   for (size_t column = 0; column < kColumns; ++column) {
-    text += column == 0 ? "|" + std::string(widths[column] + 2, '-') : "|" + std::string(widths[column] + 1, '-') + ":";
+    const std::string rule(widths[column] + 1, '-');
+    text += fmt::format("|{}{}", rule, column == 0 ? "-" : ":");
   }
   text += "|\n";
   for (const Row& row : rows) append(row);

@@ -53,5 +53,12 @@ TEST(Utf8, EveryKindOfBrokenCharacterIsFoundWhereItStarts) {
   }
 }
 
+TEST(Utf8, TheRestOfACharacterIsNotReadPastTheEnd) {
+  const std::string text = "x\U0001F600";
+  for (size_t length = 2; length < text.size(); ++length) {
+    EXPECT_EQ(first_invalid_utf8(std::as_bytes(std::span(text.data(), length))), 1U);
+  }
+}
+
 }  // namespace
 }  // namespace siamese::data

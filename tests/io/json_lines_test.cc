@@ -93,6 +93,8 @@ TEST_F(JsonLinesTest, TruncatesToTheLastStep) {
                         "{\"inner\":{\"step\":1},\"step\":3}\n"
                         "{\"step\":\"2\"}\n"
                         "{\"step\":1.5}\n"
+                        "{\"step\":[1]}\n"
+                        "{\"inner\":{\"step\":9}}\n"
                         "{\"step\":18446744073709551615}\n"
                         "{\"step\":-1}\n"
                         "{\"step\":2,\"again\":tr");
@@ -101,9 +103,10 @@ TEST_F(JsonLinesTest, TruncatesToTheLastStep) {
             "{\"schema\":1}\n"
             "{\"step\":1,\"inner\":{\"step\":99}}\n"
             "{\"step\":2}\n"
+            "{\"inner\":{\"step\":9}}\n"
             "{\"step\":-1}\n");
   truncate_json_lines(path, "step", 0);
-  EXPECT_EQ(read_file(path), "{\"schema\":1}\n{\"step\":-1}\n");
+  EXPECT_EQ(read_file(path), "{\"schema\":1}\n{\"inner\":{\"step\":9}}\n{\"step\":-1}\n");
   EXPECT_EQ(names(), Lines{"metrics.jsonl"});
 }
 

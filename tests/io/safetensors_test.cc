@@ -97,6 +97,14 @@ TEST_F(SafetensorsTest, TheBytesAreDeterministicAndAligned) {
   EXPECT_EQ(content.substr(data_start), eight + four + four + half + byte);
 }
 
+TEST_F(SafetensorsTest, DataIsAlignedWhateverTheHeaderLength) {
+  const std::string byte = "x";
+  for (size_t length = 1; length <= 64; ++length) {
+    write_safetensors(folder_ / "a", std::vector{view(std::string(length, 'n'), DType::u8, {1}, byte)}, {});
+    EXPECT_EQ((read_file(folder_ / "a").size() - 1) % 64, 0u) << length;
+  }
+}
+
 TEST_F(SafetensorsTest, AFailedWriteLeavesTheOldFile) {
   const auto path = folder_ / "a.safetensors";
   const std::string old = "old!", large(100'000, 'x');
@@ -136,10 +144,11 @@ TEST_F(SafetensorsTest, AViewOfTheWrongSizeIsABug) {
 
 TEST_F(SafetensorsTest, ReadsWhatOthersWrite) {
   // No padding, fields and tensors in any order, data unaligned, spaces and escapes.
-  const auto content = parse(file_of(
+  const std::string file = file_of(
       R"({ "b\u00e9" : {"shape":[2],"data_offsets":[1,5],"dtype":"F16"}, "a":{"data_offsets":[0,1],"dtype":"BOOL","shape":[]},)"
       R"("__metadata__":{}}     )",
-      "xabcd"));
+      "xabcd");
+  const auto content = parse(file);
   ASSERT_EQ(content.tensors.size(), 2u);
   EXPECT_EQ(content.tensors[0].name, "a");
   EXPECT_EQ(content.tensors[1].name, "b\xc3\xa9");
@@ -230,6 +239,7 @@ TEST_F(SafetensorsTest, RefusesHostileFiles) {
       {shaped("[4611686018427387906]"), "does not fit"},      // x 4 bytes = 8 modulo 2^64
       {shaped("[4294967296,4294967296,2]"), "does not fit"},  // 0 modulo 2^64
       {shaped("[0,4294967296,4294967296]"), "does not fit"},
+      {file_of(tensor(R"("dtype":"U8","shape":[0,9223372036854775808],"data_offsets":[0,0])")), "does not fit"},
       // Offsets.
       {placed("[0]"), "expected two data_offsets, got 1"},
       {placed("[0,8,8]"), "expected two data_offsets, got 3"},

@@ -1,6 +1,7 @@
 // What the tests of this room share: a folder of their own, hostile bytes, and a look at the error they cause.
 #pragma once
 
+#include <algorithm>
 #include <csignal>
 #include <cstdint>
 #include <cstring>

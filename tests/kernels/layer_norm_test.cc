@@ -62,10 +62,9 @@ void expect_equals_reference(Case& c) {
   c.backward(0, c.rows);
 
   // Statistics are rounded once (their sums are in double). The rounding of the mean shifts n = (x - mean) rstd by one
-  // rounding of `offset` = |mean| rstd; difference, rstd and product are three of |n|; so n is off by 3 |n| + offset, y
-  // by that times gain and three of its own (product and sum where they do not fuse). In dx = rstd (g - mean(g) - n
-  // mean(g n)) each term gets at most 8 roundings, with |n| + offset for n. dgain, dbias: 4 on a term, one per row on
-  // the running sum.
+  // rounding of `offset` = |mean| rstd; difference, rstd and product are three of |n|: n is off by 3 |n| + offset, y by
+  // that times gain, one for the product with gain and one of |y| for the sum. In dx = rstd (g - mean(g) - n mean(g n))
+  // each term gets at most 8, with |n| + offset for n. dgain, dbias: 4 on a term, one per row on the running sum.
   std::vector<double> y_bound(x.size()), dx_bound(x.size()), mean_bound(mean.size()), rstd_bound(rstd.size());
   std::vector<double> dgain_bound(dgain.size()), dbias_bound(dbias.size());
   const auto magnitude_of_n = [&](int64_t row, int64_t i) {

@@ -4,7 +4,7 @@ function heatCell(correct, count) {
   if (!count) return el("td", { class: "heat none" }, MISSING);
   const share = correct / count;
   return el("td", {
-    class: "heat" + (share > 0.55 ? " strong" : ""), style: `--share:${(share * 100).toFixed(1)}%`, title: `${formatCount(correct)} of ${formatCount(count)}`,
+    class: "heat" + (share > 0.72 ? " strong" : ""), style: `--share:${(share * 100).toFixed(1)}%`, title: `${formatCount(correct)} of ${formatCount(count)}`,
   }, formatPercent(share, share === 1 ? 0 : 1).replace("%", ""));
 }
 

@@ -10,10 +10,10 @@ function createChart(spec) {
   const toggles = spec.logToggles ?? "y";
   const reset = el("button", { type: "button", class: "quiet-button", hidden: true, onclick: () => setZoom(null) }, "Reset zoom");
   const tools = el("div", { class: "tools" }, reset, spec.controls,
-    toggles.includes("x") && segmented(`${spec.xLabel} axis`, [[false, `Linear ${spec.xLabel}`], [true, "Log"]], view.xLog,
-      (log) => { view.xLog = log; setZoom(null); }),
-    toggles.includes("y") && segmented("Vertical axis", [[false, "Linear"], [true, "Log"]], view.yLog,
-      (log) => { view.yLog = log; draw(); }));
+    toggles.includes("x") && el("span", { class: "axis-choice" }, spec.xLabel, axisChoice("Horizontal axis", view.xLog,
+      (log) => { view.xLog = log; setZoom(null); })),
+    toggles.includes("y") && el("span", { class: "axis-choice" }, toggles.includes("x") ? spec.title.toLowerCase() : null,
+      axisChoice("Vertical axis", view.yLog, (log) => { view.yLog = log; draw(); })));
   const plot = el("div", { class: "plot", tabindex: "0", role: "img", "aria-label": spec.title + " chart" });
   const tooltip = el("div", { class: "tooltip", hidden: true, role: "status" });
   const legend = el("div", { class: "chart-legend" });
@@ -151,10 +151,10 @@ function createChart(spec) {
     const from = isNumber(view.crosshair) ? sx(view.crosshair) : move > 0 ? frame.left - move : frame.right - move;
     showCrosshair(nearestX(Math.min(frame.right, Math.max(frame.left, from + move))));
   });
-  new ResizeObserver(() => {
-    if (view.shown && Math.abs(view.shown.width - plot.clientWidth) < 1) return;
-    draw();
-  }).observe(plot);
+  // Redrawn in the next frame: a redraw inside the observer would change the size that is being observed.
+  new ResizeObserver(() => requestAnimationFrame(() => {
+    if (!view.shown || Math.abs(view.shown.width - plot.clientWidth) >= 1) draw();
+  })).observe(plot);
 
   return {
     node,
@@ -168,6 +168,10 @@ function createChart(spec) {
       draw();
     },
   };
+}
+
+function axisChoice(label, log, choose) {
+  return segmented(label, [[false, "Linear"], [true, "Log"]], log, choose);
 }
 
 // Index of the point with a value nearest to x; -1 when the series has none.

@@ -74,7 +74,7 @@ function drawSeries(one, sx, sy, highlight) {
   if (one.low && one.high && !one.errorBars) {
     group.append(svg("path", {
       class: one.envelope ? "envelope" : "band", d: bandPath(one.x, one.low, one.high, sx, sy),
-      style: `fill:${one.color};stroke:${one.color}`,
+      style: `fill:${one.color}` + (one.envelope ? `;stroke:${one.color}` : ""),
     }));
   }
   if (one.line !== false) {

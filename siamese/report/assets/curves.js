@@ -1,10 +1,10 @@
 // Curves over steps: loss, gradient norm, learning rate, accuracy, throughput.
 
-const SMOOTHING = [0, 0.5, 0.8, 0.9, 0.95, 0.98, 0.99];
+const SPANS = [1, 5, 11, 21, 51, 101];  // points in the running median
+const DEFAULT_SPAN = EXACT ? 21 : 5;
 
 function smoothingSlider(initial, choose) {
-  return stepSlider("Smoothing", SMOOTHING, SMOOTHING.indexOf(initial), (weight) => (weight ? weight.toFixed(2) : "off"),
-    (at) => choose(SMOOTHING[at]));
+  return stepSlider("Smoothing", SPANS, SPANS.indexOf(initial), (span) => (span > 1 ? String(span) : "off"), (at) => choose(SPANS[at]));
 }
 
 const NOTHING_SHOWN = "No variant is selected in the legend.";
@@ -23,7 +23,7 @@ function divergedList(groups) {
 
 function lossChart() {
   const show = { train: true, val: true };
-  let weight = EXACT ? 0.9 : 0.5;
+  let span = DEFAULT_SPAN;
   const keys = [["train", "Train"], ["val", "Validation"]].map(([key, text]) =>
     el("button", {
       type: "button", class: "chip", "aria-pressed": "true",
@@ -34,9 +34,9 @@ function lossChart() {
       },
     }, swatch(DATA.sweep ? "currentColor" : key === "train" ? "var(--series-0)" : "var(--series-1)", "", key === "val"), text));
   const chart = createChart({
-    title: "Loss", xLabel: "step", height: 420, logToggles: "xy", formatTitle: stepTitle, formatValue: (value) => formatNumber(value, 4),
+    title: "Loss", xLabel: "step", height: 420, yLog: true, logToggles: "xy", formatTitle: stepTitle, formatValue: (value) => formatNumber(value, 4),
     empty: "No step has been recorded yet.",
-    controls: [smoothingSlider(weight, (chosen) => { weight = chosen; refresh(); })],
+    controls: [smoothingSlider(span, (chosen) => { span = chosen; refresh(); })],
   });
   function refresh() {
     const groups = visibleGroups();
@@ -45,7 +45,7 @@ function lossChart() {
     for (const group of groups) {
       const label = (text) => (DATA.sweep ? `${group.name} \u00b7 ${text}` : text);
       if (show.train) {
-        const curves = groupCurves(group, "loss", weight, { name: label("train"), crowded: groups.length > 3 });
+        const curves = groupCurves(group, "loss", span, { name: label("train"), crowded: groups.length > 3 });
         series.push(...curves.series);
         marks.push(...curves.marks);
       }
@@ -59,14 +59,14 @@ function lossChart() {
     }
     const note = [];
     if (DATA.sweep && groups.length) {
-      note.push(el("p", {}, "Line: mean over seeds. Band and bars: lowest to highest seed. Dots: validation. Diverged runs are drawn alone, thin, up to their cross. Drag to zoom, double-click to reset."));
+      note.push(el("p", {}, "Line: mean over seeds of a running median. Band and bars: lowest to highest seed, spikes kept. Dots: validation. A diverged run is drawn alone, thin, up to its cross. Drag to zoom, double-click to reset."));
     } else if (series.length) {
-      note.push(el("p", {}, EXACT ? "Faint: every step. " : "Faint area: lowest to highest step within each point. ", "Drag to zoom, double-click to reset."));
+      note.push(el("p", {}, EXACT ? "Line: running median. Faint: every step. " : "Line: running median. Faint area: lowest to highest step within each point. ", "Drag to zoom, double-click to reset."));
     }
     if (series.length && !groups.some((group) => group.members.some((run) => run.evals.length))) {
       note.push(el("p", {}, "No evaluation has been recorded yet."));
     }
-    chart.update({ series, marks, legend: keys, note: [...note, ...divergedList(groups)],
+    chart.update({ series, marks, legend: DATA.grid.first.length ? keys : [], note: [...note, ...divergedList(groups)],
       spec: { empty: groups.length ? "No step has been recorded yet." : NOTHING_SHOWN } });
   }
   onVisibleChange(refresh);
@@ -74,16 +74,17 @@ function lossChart() {
   return chart.node;
 }
 
-function quantityChart(quantity, spec, initialWeight) {
-  let weight = initialWeight;
+function quantityChart(quantity, spec, initialSpan) {
+  let span = initialSpan;
   const chart = createChart({
     xLabel: "step", height: 280, formatTitle: stepTitle, ...spec,
-    controls: spec.smoothing === false ? [] : [smoothingSlider(weight, (chosen) => { weight = chosen; refresh(); })],
+    controls: spec.smoothing === false ? [] : [smoothingSlider(span, (chosen) => { span = chosen; refresh(); })],
   });
   function refresh() {
     const groups = visibleGroups();
     const curves = groups.map((group) =>
-      groupCurves(group, quantity, weight, { name: DATA.sweep ? group.name : spec.title.toLowerCase(), crowded: groups.length > 3 }));
+      groupCurves(group, quantity, span, {
+        name: DATA.sweep ? group.name : spec.title.toLowerCase(), crowded: groups.length > 3 }));
     chart.update({
       series: curves.flatMap((curve) => curve.series),
       marks: spec.marks === false ? [] : curves.flatMap((curve) => curve.marks),
@@ -96,18 +97,19 @@ function quantityChart(quantity, spec, initialWeight) {
 }
 
 function gradientChart() {
-  return quantityChart("grad_norm", { title: "Gradient norm", lead: "Global, before clipping", yLog: true }, 0);
+  return quantityChart("grad_norm", { title: "Gradient norm", lead: "Global, before clipping", yLog: true }, EXACT ? 11 : 5);
 }
 
 function learningRateChart() {
   return quantityChart("lr_curve", {
-    title: "Learning rate", lead: "As scheduled", smoothing: false, fromZero: true, marks: false, formatY: formatLearningRate }, 0);
+    title: "Learning rate", lead: "As scheduled", smoothing: false, fromZero: true, marks: false, formatY: formatLearningRate,
+    formatValue: (value) => formatNumber(value, 3) }, 1);
 }
 
 function throughputChart() {
   return quantityChart("speed", {
     title: "Throughput", lead: "Tokens per second", fromZero: true, logToggles: "", marks: false,
-    formatY: formatShort, formatValue: formatCount }, EXACT ? 0.9 : 0.5);
+    formatY: formatShort, formatValue: formatCount }, DEFAULT_SPAN);
 }
 
 function accuracyChart() {

@@ -21,37 +21,21 @@ function variantColor(variant) {
   return `var(--series-${VARIANTS.indexOf(variant) % COLORS})`;
 }
 
-// Hue is the variant, dash the learning rate; past eight variants the dash moves on as well.
-const GROUPS = DATA.groups.map((group, index) => {
-  const cycle = Math.floor(VARIANTS.indexOf(group.variant) / COLORS);
-  return {
-    ...group,
-    index,
-    members: group.runs.map((at) => DATA.runs[at]),
-    color: variantColor(group.variant),
-    dash: DASHES[(RATES.indexOf(group.lr) + cycle) % DASHES.length],
-    name: RATES.length > 1 ? `${group.variant} \u00b7 ${formatLearningRate(group.lr)}` : group.variant,
-  };
-});
+// Hue is the variant; the dash tells learning rates apart where a variant shows several (state.js).
+const GROUPS = DATA.groups.map((group, index) => ({
+  ...group,
+  index,
+  members: group.runs.map((at) => DATA.runs[at]),
+  color: variantColor(group.variant),
+  dash: "",
+  name: RATES.length > 1 ? `${group.variant} \u00b7 ${formatLearningRate(group.lr)}` : group.variant,
+}));
 
 function runName(run) {
   const parts = [run.variant];
   if (isNumber(run.lr)) parts.push("lr " + formatLearningRate(run.lr));
   if (isNumber(run.seed)) parts.push("seed " + run.seed);
   return parts.join(" \u00b7 ");
-}
-
-// Exponential moving average without the pull towards zero at its start; missing values are stepped over.
-function smooth(values, weight) {
-  if (!weight) return values;
-  let sum = 0;
-  let mass = 0;
-  return values.map((value) => {
-    if (!isNumber(value)) return null;
-    sum = weight * sum + (1 - weight) * value;
-    mass = weight * mass + (1 - weight);
-    return sum / mass;
-  });
 }
 
 function columnExtreme(lists, at, pick) {
@@ -79,9 +63,18 @@ function lastFinite(values) {
   return -1;
 }
 
+// One run, smoothed; the way out of a diverged one is shown as recorded.
+function runLine(run, quantity, span) {
+  const raw = run[quantity].mean;
+  const values = smooth(raw, span);
+  if (run.state !== "diverged") return values;
+  const end = lastFinite(raw);
+  return values.map((value, at) => (at > end - span ? raw[at] : value));
+}
+
 // The lines of one group for one recorded quantity: the mean over seeds with its band; one line when there is one
 // seed; and each diverged run on its own, thin, with a cross where it ended.
-function groupCurves(group, quantity, weight, options = {}) {
+function groupCurves(group, quantity, span, options = {}) {
   const withData = group.members.filter((run) => lastFinite(run[quantity].mean) >= 0);
   const alive = withData.filter((run) => run.state !== "diverged");
   const lost = withData.filter((run) => run.state === "diverged");
@@ -89,16 +82,17 @@ function groupCurves(group, quantity, weight, options = {}) {
   const name = options.name || group.name;
   const series = [];
   if (alive.length === 1 || (alive.length === 0 && lost.length === 1 && !DATA.sweep)) {
-    const curve = (alive[0] || lost[0])[quantity];
+    const run = alive[0] || lost[0];
+    const curve = run[quantity];
     const xs = GRID.slice(0, curve.mean.length);
-    if (weight && !curve.low && !options.crowded) {
+    if (span > 1 && !curve.low && !options.crowded) {
       series.push({ ...style, dash: "", name, x: xs, y: curve.mean, quiet: true, width: 1, opacity: 0.28 });
     }
-    series.push({ ...style, name, x: xs, y: smooth(curve.mean, weight), low: curve.low, high: curve.high, envelope: true });
+    series.push({ ...style, name, x: xs, y: runLine(run, quantity, span), low: curve.low, high: curve.high, envelope: true });
   } else if (alive.length > 1) {
-    const means = alive.map((run) => smooth(run[quantity].mean, weight));
-    const lows = weight ? means : alive.map((run) => run[quantity].low || run[quantity].mean);
-    const highs = weight ? means : alive.map((run) => run[quantity].high || run[quantity].mean);
+    const means = alive.map((run) => smooth(run[quantity].mean, span));
+    const lows = span > 1 ? means : alive.map((run) => run[quantity].low || run[quantity].mean);
+    const highs = alive.map((run, at) => withSpikes(run[quantity].high || run[quantity].mean, means[at], span));
     const xs = GRID.slice(0, Math.max(...means.map((list) => list.length)));
     series.push({
       ...style, name, x: xs,
@@ -109,7 +103,7 @@ function groupCurves(group, quantity, weight, options = {}) {
   }
   const marks = [];
   for (const run of lost) {
-    const values = smooth(run[quantity].mean, weight);
+    const values = runLine(run, quantity, span);
     const end = lastFinite(values);
     if (DATA.sweep) {
       series.push({

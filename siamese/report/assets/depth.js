@@ -57,14 +57,19 @@ function depthSection() {
   // Solid: before the norm (or into the branch); dashed: after it (or out of the branch).
   function panelSeries(profiles) {
     const at = keep(profiles[0].sites);
-    const line = (name, color, dash, lists) =>
-      ({ name, color, dash, x: at, y: meanColumn(lists.map((list) => at.map((index) => list[index] ?? null))), width: dash ? 1.5 : 2 });
+    // Sites where a stream has no norm of its own are joined over, with a dot where there is one.
+    const line = (name, color, dash, lists) => {
+      const values = meanColumn(lists.map((list) => at.map((index) => list[index] ?? null)));
+      const there = at.map((_, i) => i).filter((i) => isNumber(values[i]));
+      return { name, color, dash, x: there.map((i) => at[i]), y: there.map((i) => values[i]), width: dash ? 1.5 : 2,
+        points: there.length < at.length, radius: 2.5 };
+    };
     const lines = view.what === "branch"
       ? [line("into the branch", "var(--series-0)", "", profiles.map((p) => p.row.in)), line("out of the branch", "var(--series-1)", "", profiles.map((p) => p.row.out))]
       : profiles[0].streams.flatMap((name, stream) => [
         line(`${name} before norm`, `var(--series-${stream % COLORS})`, "", profiles.map((p) => p.row.before[stream])),
         line(`${name} after norm`, `var(--series-${stream % COLORS})`, "4 3", profiles.map((p) => p.row.after[stream]))]);
-    return lines.filter((one) => one.y.some(isNumber));
+    return lines.filter((one) => one.y.length);
   }
 
   function drawPanels() {
@@ -95,6 +100,7 @@ function depthSection() {
       });
     }
     panels.classList.toggle("single", single);
+    panels.classList.toggle("pairs", groups.length === 2 || groups.length === 4);
     panels.replaceChildren(...(nodes.length ? nodes : [emptyNote(NOTHING_SHOWN)]));
     caption.textContent = (view.what === "branch" ? "RMS of what goes into each branch and what comes out"
       : "RMS of each stream as a site reads it: solid before its own norm, dashed after") + (DATA.runs.length > 1 ? "; mean over seeds" : "");
@@ -110,6 +116,6 @@ function depthSection() {
     el("div", { class: "card-head" }, el("div", {}, el("h3", {}, "RMS by depth"), caption),
       el("div", { class: "tools" },
         segmented("Quantity", [["streams", "Streams"], ["branch", "Branch"]], "streams", (what) => { view.what = what; drawPanels(); }),
-        segmented("Vertical axis", [[false, "Linear"], [true, "Log"]], true, (log) => { view.log = log; drawPanels(); }))),
+        axisChoice("Vertical axis", true, (log) => { view.log = log; drawPanels(); }))),
     panels)];
 }

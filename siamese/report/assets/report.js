@@ -69,9 +69,10 @@ function build() {
   const sections = [
     DATA.sweep && ["results", "Results", section("results", "Results", null,
       RATES.length > 1 ? rateChart() : null, resultsTable(), runsTable())],
-    ["loss", "Loss", section("loss", DATA.sweep ? "Training" : "Loss", null, lossChart())],
+    ["loss", "Loss", section("loss", "Loss", null, lossChart())],
     ["optimisation", "Optimisation", section("optimisation", "Optimisation", null, el("div", { class: "pair" }, gradientChart(), learningRateChart()))],
-    measured && ["accuracy", "Accuracy", section("accuracy", "Accuracy", null, accuracyTables(), accuracyChart())],
+    measured && ["accuracy", "Accuracy", section("accuracy", "Accuracy", null,
+      DATA.sweep ? [accuracyTables(), accuracyChart()] : el("div", { class: "pair" }, accuracyTables(), accuracyChart()))],
     ["depth", "Depth", section("depth", "Inside the model", null, depthSection())],
     ["throughput", "Throughput", section("throughput", "Throughput", null, throughputChart())],
     ["config", "Configuration", section("config", "Configuration", null, configSection())],

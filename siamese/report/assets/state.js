@@ -11,6 +11,21 @@ function visibleGroups() {
   return GROUPS.filter((group) => visible.has(group.index));
 }
 
+// Solid lines as long as no variant shows two learning rates; past eight variants, where hues repeat, dashes help too.
+function restyle() {
+  const shown = visibleGroups();
+  const several = new Set(shown.map((group) => group.variant)).size < shown.length;
+  for (const group of GROUPS) {
+    const cycle = Math.floor(VARIANTS.indexOf(group.variant) / COLORS);
+    group.dash = DASHES[((several ? RATES.indexOf(group.lr) : 0) + cycle) % DASHES.length];
+  }
+}
+
+function announce() {
+  restyle();
+  listeners.forEach((listener) => listener());
+}
+
 // The learning rate at which each variant did best; the first one while there is no result.
 function bestPerVariant() {
   return VARIANTS.map((variant) => {
@@ -23,11 +38,12 @@ function bestPerVariant() {
 function setVisible(groups) {
   visible.clear();
   groups.forEach((group) => visible.add(group.index));
-  listeners.forEach((listener) => listener());
+  announce();
 }
 
 const CROWDED = 8;
 (GROUPS.length > CROWDED ? bestPerVariant() : GROUPS).forEach((group) => visible.add(group.index));
+restyle();
 
 function highlight(indices) {
   document.querySelectorAll("[data-group]").forEach((node) =>
@@ -41,7 +57,7 @@ function buildLegend() {
     const allShown = groups.every((group) => visible.has(group.index));
     groups.forEach((group) => (allShown ? visible.delete(group.index) : visible.add(group.index)));
     highlight(null);
-    listeners.forEach((listener) => listener());
+    announce();
   };
   const button = (groups, kind, ...content) => {
     const indices = groups.map((group) => group.index);
@@ -57,13 +73,15 @@ function buildLegend() {
   const rows = VARIANTS.map((variant) => {
     const groups = GROUPS.filter((group) => group.variant === variant);
     const rates = RATES.length > 1 ? groups.map((group) =>
-      button([group], "chip rate", swatch(group.color, group.dash), formatLearningRate(group.lr),
+      button([group], "chip rate", el("span", { class: "swatch-slot" }), formatLearningRate(group.lr),
         group.diverged ? el("span", { class: "lost", title: plural(group.diverged, "run") + " diverged" }, "\u2715") : null)) : [];
     return el("div", { class: "legend-row" },
       button(groups, "chip variant", el("span", { class: "dot", style: `background:${variantColor(variant)}` }), variant), rates);
   });
-  const refresh = () => buttons.forEach(([node, groups]) =>
-    node.setAttribute("aria-pressed", String(groups.some((group) => visible.has(group.index)))));
+  const refresh = () => buttons.forEach(([node, groups]) => {
+    node.setAttribute("aria-pressed", String(groups.some((group) => visible.has(group.index))));
+    node.querySelector(".swatch-slot")?.replaceChildren(swatch(groups[0].color, groups[0].dash));
+  });
   onVisibleChange(refresh);
   refresh();
   const quick = (text, groups) => el("button", { type: "button", class: "quiet-button", onclick: () => setVisible(groups()) }, text);

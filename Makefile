@@ -1,0 +1,62 @@
+# The commands of the project. CMake does the building (CMakePresets.json); this file puts the steps in order.
+#   make demo    from a clean clone to runs/demo/report.html
+#   make test    from a clean clone to all checks and tests passed; .ci/run calls exactly this
+.DEFAULT_GOAL := build
+.NOTPARALLEL:
+.PHONY: build demo test check asan lint format examples setup clean help
+
+SIAMESE := build/release/siamese
+RUN_CLANG_TIDY := run-clang-tidy
+
+say = @printf '\n== %s\n' "$(1)"
+
+build: ## build the release binary, build/release/siamese
+	$(call say,Building the release preset)
+	cmake --preset release
+	cmake --build --preset release
+
+setup: ## install what is missing (Debian packages, .venv with torch)
+	@./setup.sh
+
+demo: setup build ## train the default comparison; finished runs are kept, interrupted ones continued
+	$(call say,Training the comparison of configs/demo.yaml)
+	$(SIAMESE) sweep configs/demo.yaml --out runs/demo
+	@printf '\nOpen %s/runs/demo/report.html in a browser.\n' "$(CURDIR)"
+
+test: setup check build ## every check and test
+	$(call say,Building and running the torch-free rooms with AddressSanitizer and UBSan)
+	cmake --preset asan-core
+	cmake --build --preset asan-core
+	ctest --preset asan-core -j $$(nproc)
+	$(call say,Building and running the examples against an installed tree)
+	tools/build_examples.sh
+	$(call say,Running the tests)
+	ctest --preset release
+
+check: ## the checks that need no build: includes, file length, formatting, README
+	$(call say,Checking the tree)
+	python3 tools/test_tools.py
+	python3 tools/check_includes.py
+	python3 tools/check_tree.py
+
+asan: setup ## every test with AddressSanitizer and UBSan (long: the whole engine is built again)
+	cmake --preset asan
+	cmake --build --preset asan
+	ctest --preset asan
+
+examples: build ## build and run the examples against an installed tree
+	tools/build_examples.sh
+
+format: ## format our C++ in place
+	git ls-files -co --exclude-standard -- '*.h' '*.cc' | xargs -r clang-format -i
+
+lint: ## clang-tidy over our C++ (needs the Debian package clang-tidy)
+	@command -v $(RUN_CLANG_TIDY) >/dev/null || { echo "make lint needs the Debian package clang-tidy" >&2; exit 1; }
+	cmake --preset dev -B build/lint -DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON -DSIAMESE_BUILD_TESTS=OFF
+	$(RUN_CLANG_TIDY) -quiet -p build/lint '$(CURDIR)/siamese/.*\.cc$$'
+
+clean: ## remove what was built; .venv and runs/ stay
+	rm -rf build
+
+help: ## this list
+	@sed -n 's/^\([a-z-]*\):[^#]*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12

@@ -1,0 +1,63 @@
+#include "siamese/cli/app.h"
+
+#include <cstdio>
+#include <exception>
+
+#include <CLI/CLI.hpp>
+
+#include <c10/util/Exception.h>
+
+#include "siamese/base/check.h"
+#include "siamese/cli/verbs.h"
+#include "siamese/cli/version.h"
+
+namespace siamese::cli {
+namespace {
+
+int fail(Exit code, const std::string& message) {
+  std::fprintf(stderr, "siamese: %s\n", message.c_str());
+  return static_cast<int>(code);
+}
+
+std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
+
+}  // namespace
+
+int run(int argc, char** argv) {
+  CLI::App app("Trains, resumes, evaluates and compares Transformers with any residual scheme.", "siamese");
+  int exit_code = 0;
+  app.set_help_all_flag("--help-all", "Help of every verb");
+  app.set_version_flag(
+      "--version", [] { return version_text(); }, "Versions of siamese and LibTorch, SIMD level, threads");
+  app.require_subcommand(1);
+  app.footer(
+      "Example: siamese train arithmetic-small model.residual=siamese optim.lr=2e-3 --out runs/x\n"
+      "Exit codes: 0 ok, 1 failure, 2 usage or config, 3 bad data or checkpoint, 4 diverged, 130/143 stopped by a\n"
+      "signal after saving.");
+  add_train(app, exit_code);
+  add_resume(app, exit_code);
+  add_eval(app);
+  add_generate(app);
+  add_sweep(app, exit_code);
+  add_report(app);
+  add_config(app);
+  add_schemes(app);
+  try {
+    app.parse(argc, argv);
+    return exit_code;
+  } catch (const CLI::Success& wanted) {  // --help, --version
+    return app.exit(wanted);
+  } catch (const CLI::ParseError& error) {
+    return fail(Exit::usage, first_line(error.what()) + " (try --help)");
+  } catch (const Error& error) {
+    return fail(error.code(), error.what());
+  } catch (const c10::Error& error) {
+    return fail(Exit::failure, "LibTorch: " + first_line(error.what_without_backtrace()));
+  } catch (const std::bad_alloc&) {
+    return fail(Exit::failure, "out of memory");
+  } catch (const std::exception& error) {
+    return fail(Exit::failure, first_line(error.what()));
+  }
+}
+
+}  // namespace siamese::cli

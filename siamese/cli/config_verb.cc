@@ -1,0 +1,111 @@
+#include <cstdio>
+#include <memory>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include <c10/core/Device.h>
+
+#include "siamese/cli/paths.h"
+#include "siamese/cli/table.h"
+#include "siamese/cli/verbs.h"
+#include "siamese/config/fields.h"
+#include "siamese/config/load.h"
+#include "siamese/models/registry.h"
+#include "siamese/train/config.h"
+
+namespace siamese::cli {
+namespace {
+
+struct ConfigArguments {
+  std::string config;
+  std::vector<std::string> overrides;
+
+  train::RunConfig read() const { return train::read_config(config::load(config, overrides, config_folders())); }
+};
+
+std::string short_count(double count) {
+  for (const auto& [size, unit] :
+       {std::pair{1e15, "P"}, std::pair{1e12, "T"}, std::pair{1e9, "B"}, std::pair{1e6, "M"}, std::pair{1e3, "K"}}) {
+    if (count >= size) return fmt::format("{:.4g}{}", count / size, unit);
+  }
+  return fmt::format("{}", count);
+}
+
+bool is_recipe(const std::string& name) { return !name.starts_with("sweeps/") && name != "demo"; }
+
+void list_recipes() {
+  std::vector<std::vector<std::string>> rows = {
+      {"recipe", "scheme", "parameters", "blocks x width", "steps x batch x context"}};
+  for (const auto& name : config::list_configs(config_folders())) {
+    if (!is_recipe(name)) continue;
+    const auto config = ConfigArguments{name, {}}.read();
+    const auto model = models::make_model(config.model, config.init, 0, at::kMeta);
+    rows.push_back({name, config.model.residual, short_count(static_cast<double>(model->parameters().count())),
+                    fmt::format("{} x {}", config.model.blocks, config.model.width),
+                    fmt::format("{} x {} x {}", config.train.steps, config.train.batch, config.model.context)});
+  }
+  std::printf("%s", text_table(rows).c_str());
+}
+
+void check_config(const ConfigArguments& arguments) {
+  const auto config = arguments.read();
+  const auto model = models::make_model(config.model, config.init, 0, at::kMeta);
+  const auto count = static_cast<double>(model->parameters().count());
+  double embeddings = 0;
+  for (const auto& parameter : model->parameters().list()) {
+    if (parameter.kind == nn::ParameterKind::embedding) embeddings += static_cast<double>(parameter.value.numel());
+  }
+  const double step_flops = 3 * model->forward_flops(config.train.batch);
+  const double tokens =
+      static_cast<double>(config.train.batch * config.model.context) * static_cast<double>(config.train.steps);
+  std::printf(
+      "%s", text_table({{"scheme", config.model.residual},
+                        {"parameters", fmt::format("{:.0f} ({}), of these embeddings {}", count, short_count(count),
+                                                   short_count(embeddings))},
+                        {"tokens", fmt::format("{} in {} steps", short_count(tokens), config.train.steps)},
+                        {"FLOPs", fmt::format("{} a step, {} in all", short_count(step_flops),
+                                              short_count(step_flops * static_cast<double>(config.train.steps)))},
+                        {"memory",
+                         fmt::format("{} bytes of weights, gradients and moments (float32)", short_count(16 * count))}})
+                .c_str());
+}
+
+void print_keys() {
+  std::vector<std::vector<std::string>> rows = {{"key", "default", "meaning"}};
+  for (const auto& key : config::describe<train::RunConfig>()) rows.push_back({key.path, key.fallback, key.help});
+  std::printf("%s", text_table(rows).c_str());
+}
+
+void add_config_arguments(CLI::App& verb, ConfigArguments& arguments) {
+  verb.add_option("CONFIG", arguments.config, "A YAML file or the name of a recipe")->required();
+  verb.add_option("OVERRIDES", arguments.overrides, "key=value, for any key");
+}
+
+}  // namespace
+
+void add_config(CLI::App& app) {
+  auto* const verb = app.add_subcommand("config", "Look at configurations: list, show, check, keys");
+  verb->require_subcommand(1);
+  const auto arguments = std::make_shared<ConfigArguments>();
+
+  auto* const list = verb->add_subcommand("list", "The shipped recipes");
+  list->footer("Example: siamese config list");
+  list->callback([] { list_recipes(); });
+
+  auto* const show = verb->add_subcommand("show", "The resolved config as YAML");
+  add_config_arguments(*show, *arguments);
+  show->footer("Example: siamese config show arithmetic-small optim.lr=2e-3");
+  show->callback([arguments] { std::printf("%s", train::config_text(arguments->read()).c_str()); });
+
+  auto* const check = verb->add_subcommand("check", "Validate a config and print parameters, tokens, FLOPs and memory");
+  add_config_arguments(*check, *arguments);
+  check->footer("Example: siamese config check siamese-1.3b");
+  check->callback([arguments] { check_config(*arguments); });
+
+  auto* const keys = verb->add_subcommand("keys", "Every key with its default and meaning");
+  keys->footer("Example: siamese config keys");
+  keys->callback([] { print_keys(); });
+}
+
+}  // namespace siamese::cli

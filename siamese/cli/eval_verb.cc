@@ -1,0 +1,80 @@
+#include <cstdio>
+#include <map>
+#include <memory>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include "siamese/cli/table.h"
+#include "siamese/cli/verbs.h"
+#include "siamese/config/fields.h"
+#include "siamese/config/yaml.h"
+#include "siamese/eval/evaluate.h"
+#include "siamese/train/checkpoint.h"
+
+namespace siamese::cli {
+namespace {
+
+struct EvalArguments {
+  std::string run;
+  std::vector<std::string> overrides;
+  bool json = false;
+};
+
+std::string accuracy_table(const eval::Evaluation& evaluation) {
+  std::map<char, std::map<int, std::string>> cells;
+  int most_digits = 0;
+  for (const auto& group : evaluation.groups) {
+    const double share =
+        group.count > 0 ? 100.0 * static_cast<double>(group.correct) / static_cast<double>(group.count) : 0;
+    cells[group.operation][group.digits] = fmt::format("{:.1f} % of {}", share, group.count);
+    most_digits = std::max(most_digits, group.digits);
+  }
+  std::vector<std::vector<std::string>> rows = {{"exact match"}};
+  for (int digits = 1; digits <= most_digits; ++digits)
+    rows[0].push_back(fmt::format("{} digit{}", digits, digits > 1 ? "s" : ""));
+  for (const auto& [operation, by_digits] : cells) {
+    rows.push_back({std::string(1, operation)});
+    for (const auto& entry : by_digits) rows.back().push_back(entry.second);
+  }
+  return text_table(rows);
+}
+
+void evaluate_run(const EvalArguments& arguments) {
+  const auto loaded = train::load_model(arguments.run);
+  // Overrides may change how much is evaluated and on what, never the model.
+  config::Value value = config::print(loaded.config);
+  for (const auto& assignment : arguments.overrides) config::apply_override(value, assignment);
+  const train::RunConfig config = train::read_config(value);
+  train::apply_engine(config.engine);
+  const auto test =
+      data::open_dataset(config.data, data::Split::test, loaded.config.model.context, loaded.config.model.vocab, 0);
+  const auto result = eval::evaluate(*loaded.model, config.data, *test, config.eval, loaded.config.model.context,
+                                     config.train.batch, loaded.step);
+  if (arguments.json) {
+    std::printf("%s\n", eval::to_json(result).c_str());
+    return;
+  }
+  std::printf("%s: %s, step %lld\n", loaded.checkpoint.c_str(), loaded.config.model.residual.c_str(),
+              static_cast<long long>(loaded.step));
+  std::printf("held-out loss %.4f, perplexity %.4f over %.0f targets\n", result.held_out.loss,
+              result.held_out.perplexity, result.held_out.targets);
+  if (!result.groups.empty()) {
+    std::printf("exact match %.2f %% of %lld\n%s", 100 * result.accuracy(), static_cast<long long>(result.problems()),
+                accuracy_table(result).c_str());
+  }
+}
+
+}  // namespace
+
+void add_eval(CLI::App& app) {
+  auto* const verb = app.add_subcommand("eval", "Held-out loss and, for arithmetic, exact-match accuracy");
+  const auto arguments = std::make_shared<EvalArguments>();
+  verb->add_option("RUN", arguments->run, "A run directory (its latest) or a checkpoint")->required();
+  verb->add_option("OVERRIDES", arguments->overrides, "key=value for the keys of data, eval and engine");
+  verb->add_flag("--json", arguments->json, "One JSON object");
+  verb->footer("Example: siamese eval runs/x eval.problems=200");
+  verb->callback([arguments] { evaluate_run(*arguments); });
+}
+
+}  // namespace siamese::cli

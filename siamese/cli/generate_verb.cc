@@ -1,0 +1,63 @@
+#include <cstdio>
+#include <memory>
+
+#include <CLI/CLI.hpp>
+
+#include "siamese/base/check.h"
+#include "siamese/cli/verbs.h"
+#include "siamese/data/codec.h"
+#include "siamese/eval/generate.h"
+#include "siamese/train/checkpoint.h"
+
+namespace siamese::cli {
+namespace {
+
+struct GenerateArguments {
+  std::string run;
+  std::string prompt;
+  eval::Sampling sampling;
+};
+
+void generate_text(const GenerateArguments& arguments) {
+  const auto loaded = train::load_model(arguments.run);
+  train::apply_engine(loaded.config.engine);
+  const auto* const model = dynamic_cast<const models::LanguageModel*>(loaded.model.get());
+  if (model == nullptr) throw UsageError(arguments.run + ": generate needs a language model");
+  const auto codec = data::make_codec(loaded.config.data);
+  const bool arithmetic = loaded.config.data.source == data::Source::arithmetic;
+  // Arithmetic samples begin with a line break and an answer ends with one.
+  const std::string start = arithmetic && !arguments.prompt.starts_with("\n") ? "\n" : "";
+  bool first = true;
+  eval::generate(*model, codec->encode(start + arguments.prompt), arguments.sampling, [&](int64_t token) {
+    const std::string text = codec->decode(std::span(&token, 1));
+    if (arithmetic && text == "\n") return false;
+    std::printf("%s%s", codec->is_text() || first ? "" : " ", text.c_str());
+    std::fflush(stdout);
+    first = false;
+    return true;
+  });
+  std::printf("\n");
+}
+
+}  // namespace
+
+void add_generate(CLI::App& app) {
+  auto* const verb = app.add_subcommand("generate", "Continue a prompt, token by token");
+  const auto arguments = std::make_shared<GenerateArguments>();
+  eval::Sampling& sampling = arguments->sampling;
+  verb->add_option("RUN", arguments->run, "A run directory (its latest) or a checkpoint")->required();
+  verb->add_option("--prompt", arguments->prompt, "Text; token ids (\"15496 995\") for a model trained on token files")
+      ->required();
+  verb->add_option("--max-tokens", sampling.max_tokens, "Most tokens to make")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
+  verb->add_option("--temperature", sampling.temperature, "0 = greedy")->check(CLI::Range(0.0, 1e6));
+  verb->add_option("--top-k", sampling.top_k, "Draw from the k likeliest tokens; 0 = all")
+      ->check(CLI::Range(int64_t{0}, int64_t{1} << 40));
+  verb->add_option("--top-p", sampling.top_p, "Draw from the smallest set of this probability")
+      ->check(CLI::Range(1e-9, 1.0));
+  verb->add_option("--seed", sampling.seed, "Of the draws");
+  verb->footer("Example: siamese generate runs/x --prompt '12+34='");
+  verb->callback([arguments] { generate_text(*arguments); });
+}
+
+}  // namespace siamese::cli

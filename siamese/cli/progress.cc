@@ -1,0 +1,83 @@
+#include "siamese/cli/progress.h"
+
+#include <cmath>
+#include <cstdio>
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+namespace siamese::cli {
+namespace {
+
+constexpr int kBarWidth = 24;
+
+std::string duration_text(double seconds) {
+  const auto whole = static_cast<int64_t>(std::llround(seconds));
+  if (whole >= 3600) return fmt::format("{}h{:02}m", whole / 3600, whole / 60 % 60);
+  if (whole >= 60) return fmt::format("{}m{:02}s", whole / 60, whole % 60);
+  return fmt::format("{}s", whole);
+}
+
+}  // namespace
+
+Progress::Progress(bool quiet) : quiet_(quiet), terminal_(isatty(STDERR_FILENO) == 1) {}
+
+Progress::~Progress() {
+  if (bar_shown_) std::fputc('\n', stderr);
+}
+
+void Progress::line(const std::string& text) {
+  if (quiet_) return;
+  if (bar_shown_) std::fputs("\r\033[K", stderr);
+  bar_shown_ = false;
+  std::fprintf(stderr, "%s\n", text.c_str());
+}
+
+void Progress::started(const std::string& what) {
+  line(what);
+  first_step_ = -1;
+}
+
+void Progress::stepped(const train::StepMetrics& metrics, int64_t steps) {
+  const auto now = Clock::now();
+  if (first_step_ < 0) {
+    first_step_ = metrics.step;
+    run_start_ = now;
+    mean_loss_ = metrics.loss;
+    last_shown_ = {};
+  }
+  if (metrics.skipped) {
+    line(fmt::format("step {}: skipped: loss {}, gradient norm {}", metrics.step, metrics.loss, metrics.grad_norm));
+  } else {
+    mean_loss_ = std::isfinite(mean_loss_) ? 0.9 * mean_loss_ + 0.1 * metrics.loss : metrics.loss;
+  }
+  const double pause = std::chrono::duration<double>(now - last_shown_).count();
+  if (quiet_ || (pause < (terminal_ ? 0.1 : 5.0) && metrics.step != steps)) return;
+  last_shown_ = now;
+  const int64_t done = metrics.step - first_step_;
+  const double seconds = std::chrono::duration<double>(now - run_start_).count();
+  const std::string left =
+      done > 0 ? duration_text(seconds / static_cast<double>(done) * static_cast<double>(steps - metrics.step)) : "?";
+  const std::string text =
+      fmt::format("step {}/{}  loss {:.4f}  grad {:.3f}  lr {:.2e}  {:.0f} tokens/s  {} left", metrics.step, steps,
+                  mean_loss_, metrics.grad_norm, metrics.lr, metrics.tokens_per_s, left);
+  if (!terminal_) return line(text);
+  const auto filled = static_cast<size_t>(kBarWidth * metrics.step / std::max<int64_t>(1, steps));
+  std::fprintf(stderr, "\r\033[K[%s%s] %s", std::string(filled, '=').c_str(),
+               std::string(kBarWidth - filled, ' ').c_str(), text.c_str());
+  std::fflush(stderr);
+  bar_shown_ = true;
+}
+
+void Progress::evaluated(const eval::Evaluation& evaluation) {
+  std::string text = fmt::format("step {}: held-out loss {:.4f}, perplexity {:.3f}", evaluation.step,
+                                 evaluation.held_out.loss, evaluation.held_out.perplexity);
+  if (evaluation.problems() > 0) {
+    text += fmt::format(", exact match {:.1f} % of {}", 100 * evaluation.accuracy(), evaluation.problems());
+  }
+  line(text);
+}
+
+void Progress::saved(const std::filesystem::path& checkpoint) { line("saved " + checkpoint.string()); }
+
+}  // namespace siamese::cli

@@ -1,0 +1,34 @@
+// What a run shows while it works: one line that is redrawn on a terminal, plain lines every few seconds elsewhere.
+#pragma once
+
+#include <chrono>
+#include <string>
+
+#include "siamese/train/run.h"
+
+namespace siamese::cli {
+
+class Progress : public train::Observer {
+ public:
+  explicit Progress(bool quiet);
+  ~Progress() override;
+
+  void started(const std::string& what) override;
+  void stepped(const train::StepMetrics& metrics, int64_t steps) override;
+  void evaluated(const eval::Evaluation& evaluation) override;
+  void saved(const std::filesystem::path& checkpoint) override;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  void line(const std::string& text);  // a line that stays
+
+  bool quiet_;
+  bool terminal_;
+  bool bar_shown_ = false;
+  Clock::time_point run_start_;
+  Clock::time_point last_shown_;
+  int64_t first_step_ = -1;
+  double mean_loss_ = 0;  // smoothed
+};
+
+}  // namespace siamese::cli

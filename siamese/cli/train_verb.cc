@@ -1,0 +1,68 @@
+#include <cstdio>
+#include <memory>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include "siamese/cli/paths.h"
+#include "siamese/cli/progress.h"
+#include "siamese/cli/signals.h"
+#include "siamese/cli/verbs.h"
+#include "siamese/config/load.h"
+#include "siamese/train/run.h"
+
+namespace siamese::cli {
+namespace {
+
+int finish(const train::RunResult& result, const std::string& run_dir) {
+  if (result.status == train::RunStatus::stopped) {
+    std::fprintf(stderr, "stopped and saved; go on with: siamese resume %s\n", run_dir.c_str());
+    return exit_code_of(result.signal);
+  }
+  std::printf("finished %s\n", run_dir.c_str());
+  return 0;
+}
+
+struct TrainArguments {
+  std::string config;
+  std::vector<std::string> overrides;
+  std::string out;
+  bool overwrite = false;
+  bool quiet = false;
+};
+
+}  // namespace
+
+void add_train(CLI::App& app, int& exit_code) {
+  auto* const verb = app.add_subcommand("train", "Train a model into a new run directory");
+  const auto arguments = std::make_shared<TrainArguments>();
+  verb->add_option("CONFIG", arguments->config, "A YAML file or the name of a recipe (siamese config list)")
+      ->required();
+  verb->add_option("OVERRIDES", arguments->overrides, "key=value, for any key of the config");
+  verb->add_option("--out", arguments->out, "The run directory to make")->required();
+  verb->add_flag("--overwrite", arguments->overwrite, "Replace an earlier run that stands there");
+  verb->add_flag("--quiet", arguments->quiet, "No progress");
+  verb->footer("Example: siamese train arithmetic-small model.residual=pre optim.lr=2e-3 --out runs/pre");
+  verb->callback([arguments, &exit_code] {
+    const auto config = train::read_config(config::load(arguments->config, arguments->overrides, config_folders()));
+    Progress progress(arguments->quiet);
+    catch_signals();
+    exit_code = finish(train::start_run(config, arguments->out, arguments->overwrite, "", {&progress, caught_signal}),
+                       arguments->out);
+  });
+}
+
+void add_resume(CLI::App& app, int& exit_code) {
+  auto* const verb = app.add_subcommand("resume", "Go on with a run that was stopped or killed, to the same bits");
+  const auto arguments = std::make_shared<TrainArguments>();
+  verb->add_option("RUN", arguments->out, "A run directory, or one of its checkpoints")->required();
+  verb->add_flag("--quiet", arguments->quiet, "No progress");
+  verb->footer("Example: siamese resume runs/pre");
+  verb->callback([arguments, &exit_code] {
+    Progress progress(arguments->quiet);
+    catch_signals();
+    exit_code = finish(train::resume_run(arguments->out, {&progress, caught_signal}), arguments->out);
+  });
+}
+
+}  // namespace siamese::cli

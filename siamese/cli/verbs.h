@@ -1,0 +1,17 @@
+// Each verb adds itself to the application; what it does runs while the arguments are parsed, errors are thrown.
+#pragma once
+
+#include <CLI/App.hpp>
+
+namespace siamese::cli {
+
+void add_train(CLI::App& app, int& exit_code);
+void add_resume(CLI::App& app, int& exit_code);
+void add_eval(CLI::App& app);
+void add_generate(CLI::App& app);
+void add_sweep(CLI::App& app, int& exit_code);
+void add_report(CLI::App& app);
+void add_config(CLI::App& app);
+void add_schemes(CLI::App& app);
+
+}  // namespace siamese::cli

@@ -1,0 +1,30 @@
+#include "siamese/eval/held_out.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include <ATen/ATen.h>
+
+#include "siamese/eval/inputs.h"
+
+namespace siamese::eval {
+
+HeldOut held_out_loss(const models::Model& model, const data::Dataset& dataset, int64_t context, int64_t rows,
+                      int64_t batches) {
+  const at::NoGradGuard no_grad;
+  int64_t samples = rows * batches;
+  if (dataset.samples() > 0) samples = std::min(samples, dataset.samples());
+  HeldOut result;
+  double sum = 0;
+  for (int64_t first = 0; first < samples; first += rows) {
+    const data::Batch batch =
+        data::make_batch(dataset, context, std::min(rows, samples - first), static_cast<uint64_t>(first));
+    sum += model.losses(to_inputs(batch), {}).loss.item<double>();
+    result.targets += total_weight(batch);
+  }
+  result.loss = result.targets > 0 ? sum / result.targets : 0;
+  result.perplexity = std::exp(result.loss);
+  return result;
+}
+
+}  // namespace siamese::eval

@@ -1,0 +1,19 @@
+// Mean loss per counted target on samples that training never sees, and its exponential, the perplexity.
+#pragma once
+
+#include "siamese/data/dataset.h"
+#include "siamese/models/model.h"
+
+namespace siamese::eval {
+
+struct HeldOut {
+  double loss = 0;
+  double perplexity = 0;
+  double targets = 0;  // how many counted
+};
+
+// The first `batches` x `rows` samples of the set, or all of it when it is smaller.
+HeldOut held_out_loss(const models::Model& model, const data::Dataset& dataset, int64_t context, int64_t rows,
+                      int64_t batches);
+
+}  // namespace siamese::eval

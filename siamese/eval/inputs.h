@@ -1,0 +1,16 @@
+// From a batch of the data room to the tensors a model takes.
+#pragma once
+
+#include "siamese/data/prefetch.h"
+#include "siamese/models/model.h"
+
+namespace siamese::eval {
+
+// Copies rows [first, first + rows) of the batch.
+models::Inputs to_inputs(const data::Batch& batch, int64_t first, int64_t rows);
+models::Inputs to_inputs(const data::Batch& batch);
+
+// The summed weights of the batch: how many targets count.
+double total_weight(const data::Batch& batch);
+
+}  // namespace siamese::eval

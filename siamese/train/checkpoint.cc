@@ -1,0 +1,79 @@
+#include "siamese/train/checkpoint.h"
+
+#include <nlohmann/json.hpp>
+
+#include "siamese/base/check.h"
+#include "siamese/io/atomic_file.h"
+#include "siamese/io/run_dir.h"
+#include "siamese/models/registry.h"
+#include "siamese/models/weights.h"
+
+namespace siamese::train {
+namespace fs = std::filesystem;
+namespace {
+
+constexpr int kFormatVersion = 1;
+
+std::string to_json(const TrainerState& state) {
+  const nlohmann::ordered_json json = {{"format", kFormatVersion},
+                                       {"step", state.step},
+                                       {"position", state.position},
+                                       {"applied_steps", state.applied_steps},
+                                       {"skipped_steps", state.skipped_steps},
+                                       {"skips_in_a_row", state.skips_in_a_row}};
+  return json.dump(2) + "\n";
+}
+
+TrainerState state_from_file(const fs::path& path) {
+  try {
+    const auto json = nlohmann::json::parse(io::read_file(path));
+    if (json.at("format").get<int>() != kFormatVersion) {
+      throw DataError(path.string() + ": expected checkpoint format " + std::to_string(kFormatVersion) + ", got " +
+                      json.at("format").dump());
+    }
+    return {json.at("step").get<int64_t>(), json.at("position").get<uint64_t>(),
+            json.at("applied_steps").get<int64_t>(), json.at("skipped_steps").get<int64_t>(),
+            json.at("skips_in_a_row").get<int64_t>()};
+  } catch (const nlohmann::json::exception& error) {
+    throw DataError(path.string() + ": not a trainer state: " + error.what());
+  }
+}
+
+}  // namespace
+
+fs::path save_checkpoint(const fs::path& run_dir, const RunConfig& config, const models::Model& model,
+                         const AdamW& optimizer, const TrainerState& state) {
+  const std::string name = io::checkpoint_name(state.step);
+  io::AtomicDirectory folder(run_dir / name);
+  const std::map<std::string, std::string> metadata = {
+      {"format", "siamese"}, {"format_version", std::to_string(kFormatVersion)}, {"residual", config.model.residual}};
+  io::write_file_atomic(folder.path() / io::kConfigFile, config_text(config));
+  models::save_tensors(folder.path() / io::kModelFile, models::named_values(model.parameters()), metadata);
+  models::save_tensors(folder.path() / io::kOptimFile, optimizer.state(), metadata);
+  io::write_file_atomic(folder.path() / io::kTrainerFile, to_json(state));
+  folder.commit();
+  io::write_latest(run_dir, name);
+  return run_dir / name;
+}
+
+TrainerState load_checkpoint(const fs::path& checkpoint, const models::Model& model, AdamW& optimizer) {
+  const TrainerState state = state_from_file(checkpoint / io::kTrainerFile);
+  models::load_tensors(checkpoint / io::kModelFile, models::named_values(model.parameters()));
+  models::load_tensors(checkpoint / io::kOptimFile, optimizer.state());
+  optimizer.set_applied_steps(state.applied_steps);
+  return state;
+}
+
+LoadedModel load_model(const fs::path& run_or_checkpoint) {
+  LoadedModel loaded;
+  loaded.checkpoint = io::resolve_checkpoint(run_or_checkpoint);
+  loaded.config = read_config_file((loaded.checkpoint / io::kConfigFile).string());
+  loaded.model = models::make_model(loaded.config.model, loaded.config.init, loaded.config.train.seed);
+  models::load_tensors(loaded.checkpoint / io::kModelFile, models::named_values(loaded.model->parameters()));
+  if (fs::exists(loaded.checkpoint / io::kTrainerFile)) {
+    loaded.step = state_from_file(loaded.checkpoint / io::kTrainerFile).step;
+  }
+  return loaded;
+}
+
+}  // namespace siamese::train

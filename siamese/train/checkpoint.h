@@ -1,0 +1,38 @@
+// A checkpoint: a folder step{N}/ that stands alone (config.yaml, model.safetensors, optim.safetensors, trainer.json).
+// It appears complete or not at all, and `latest` moves to it afterwards.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+
+#include "siamese/models/model.h"
+#include "siamese/train/config.h"
+#include "siamese/train/optimizer.h"
+
+namespace siamese::train {
+
+// Everything of a run that is neither weights nor moments. Randomness is counter-based, so there is no generator state.
+struct TrainerState {
+  int64_t step = 0;           // steps done
+  uint64_t position = 0;      // samples consumed
+  int64_t applied_steps = 0;  // steps that were not skipped
+  int64_t skipped_steps = 0;  // in all
+  int64_t skips_in_a_row = 0;
+};
+
+std::filesystem::path save_checkpoint(const std::filesystem::path& run_dir, const RunConfig& config,
+                                      const models::Model& model, const AdamW& optimizer, const TrainerState& state);
+
+// Fills model and optimizer; DataError naming the file when it is truncated or does not fit.
+TrainerState load_checkpoint(const std::filesystem::path& checkpoint, const models::Model& model, AdamW& optimizer);
+
+// A model with the weights of a run directory (its latest) or checkpoint, and the config it was trained with.
+struct LoadedModel {
+  RunConfig config;
+  std::unique_ptr<models::Model> model;
+  int64_t step = 0;
+  std::filesystem::path checkpoint;
+};
+LoadedModel load_model(const std::filesystem::path& run_or_checkpoint);
+
+}  // namespace siamese::train

@@ -1,0 +1,111 @@
+#include "siamese/train/config.h"
+
+#include <thread>
+
+#include <sched.h>
+
+#include <ATen/Parallel.h>
+
+#include "siamese/base/check.h"
+#include "siamese/config/fields.h"
+#include "siamese/config/yaml.h"
+#include "siamese/data/codec.h"
+#include "siamese/io/atomic_file.h"
+
+namespace siamese::train {
+namespace {
+
+template <class T>
+void require(bool ok, const std::string& key, const std::string& expected, T got) {
+  if (!ok) throw UsageError(key + ": expected " + expected + ", got " + config::print(got).text);
+}
+
+void check(const OptimConfig& optim) {
+  require(optim.lr > 0, "optim.lr", "a number > 0", optim.lr);
+  require(optim.beta1 >= 0 && optim.beta1 < 1, "optim.beta1", "a number in [0, 1)", optim.beta1);
+  require(optim.beta2 >= 0 && optim.beta2 < 1, "optim.beta2", "a number in [0, 1)", optim.beta2);
+  require(optim.eps > 0, "optim.eps", "a number > 0", optim.eps);
+  require(optim.weight_decay >= 0, "optim.weight_decay", "a number >= 0", optim.weight_decay);
+  require(optim.clip >= 0, "optim.clip", "a number >= 0 (0 = no clipping)", optim.clip);
+  const ScheduleConfig& schedule = optim.schedule;
+  require(schedule.warmup >= 0, "optim.schedule.warmup", "a number of steps >= 0", schedule.warmup);
+  for (const auto& [key, share] : {std::pair{"warmup_from", schedule.warmup_from}, std::pair{"final", schedule.final},
+                                   std::pair{"decay", schedule.decay}}) {
+    require(share >= 0 && share <= 1, std::string("optim.schedule.") + key, "a share in [0, 1]", share);
+  }
+}
+
+void check(const RunConfig& config) {
+  const TrainConfig& train = config.train;
+  require(train.steps >= 1, "train.steps", "at least 1", train.steps);
+  require(train.batch >= 1 && train.batch <= 1 << 20, "train.batch", "a number of samples from 1 to 1048576",
+          train.batch);
+  require(train.batch % train.micro_batch == 0, "train.micro_batch",
+          "a divisor of train.batch (" + std::to_string(train.batch) + ")", train.micro_batch);
+  require(train.z_loss >= 0, "train.z_loss", "a number >= 0", train.z_loss);
+  for (const auto& [key, value] :
+       {std::pair{"train.eval_every", train.eval_every}, std::pair{"train.checkpoint_every", train.checkpoint_every},
+        std::pair{"train.record_every", train.record_every}, std::pair{"engine.threads", config.engine.threads},
+        std::pair{"engine.recompute", config.engine.recompute}, std::pair{"eval.problems", config.eval.problems}}) {
+    require(value >= 0, key, "a number >= 0", value);
+  }
+  require(train.max_skips >= 1, "train.max_skips", "at least 1", train.max_skips);
+  require(config.eval.batches >= 1, "eval.batches", "at least 1", config.eval.batches);
+  require(config.init.std >= 0, "init.std", "a number >= 0 (0 = the rule's own)", config.init.std);
+  require(config.init.cut >= 0, "init.cut", "a number >= 0 (0 = uncut)", config.init.cut);
+}
+
+}  // namespace
+
+bool DecayConfig::decays(nn::ParameterKind kind) const {
+  switch (kind) {
+    case nn::ParameterKind::linear:
+      return linear;
+    case nn::ParameterKind::bias:
+      return bias;
+    case nn::ParameterKind::norm:
+      return norm;
+    case nn::ParameterKind::embedding:
+      return embedding;
+    case nn::ParameterKind::scalar:
+      return scalar;
+    case nn::ParameterKind::stream_mix:
+      break;
+  }
+  return stream_mix;
+}
+
+RunConfig read_config(const config::Value& value) {
+  RunConfig config;
+  config::read(value, "", config);
+  data::check(config.data);
+  models::resolve(config.model, data::make_codec(config.data)->vocab());
+  if (config.train.micro_batch <= 0) config.train.micro_batch = config.train.batch;
+  check(config.optim);
+  check(config);
+  return config;
+}
+
+std::string config_text(const RunConfig& config) { return config::to_yaml(config::print(config)); }
+
+RunConfig read_config_file(const std::string& path) {
+  try {
+    return read_config(config::parse_yaml(io::read_file(path), path));
+  } catch (const UsageError& error) {
+    throw DataError(error.what());  // what a run wrote is data, not usage
+  }
+}
+
+int64_t core_count() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) > 0) return CPU_COUNT(&set);
+  return std::max(1U, std::thread::hardware_concurrency());
+}
+
+void apply_engine(const EngineConfig& engine) {
+  ops::set_mode(engine.ops);
+  at::set_num_threads(static_cast<int>(engine.threads > 0 ? engine.threads : core_count()));
+}
+
+}  // namespace siamese::train

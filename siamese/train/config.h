@@ -1,0 +1,133 @@
+// A whole run as a value: every section of a config file. The resolved text stands in the run directory and in every
+// checkpoint.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "siamese/base/enum_text.h"
+#include "siamese/config/value.h"
+#include "siamese/data/config.h"
+#include "siamese/eval/config.h"
+#include "siamese/models/config.h"
+#include "siamese/nn/init.h"
+#include "siamese/ops/mode.h"
+#include "siamese/train/schedule.h"
+
+namespace siamese::train {
+
+// Which kinds of parameters decay.
+struct DecayConfig {
+  bool linear = true;
+  bool bias = false;
+  bool norm = false;
+  bool embedding = false;
+  bool scalar = false;
+  bool stream_mix = false;
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit&& visit) {
+    visit("linear", self.linear, "decay the matrices of linear layers");
+    visit("bias", self.bias, "decay their biases");
+    visit("norm", self.norm, "decay gains and shifts of norms (and c1 of siamese(x=hybrid))");
+    visit("embedding", self.embedding, "decay embeddings (a tied head is one)");
+    visit("scalar", self.scalar, "decay learned scalars");
+    visit("stream_mix", self.stream_mix, "decay weights that mix streams");
+  }
+  bool decays(nn::ParameterKind kind) const;
+};
+
+struct OptimConfig {
+  double lr = 1e-3;
+  double beta1 = 0.9;
+  double beta2 = 0.95;
+  double eps = 1e-8;
+  double weight_decay = 0.1;
+  double clip = 1;
+  ScheduleConfig schedule;
+  DecayConfig decay;
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit&& visit) {
+    visit("lr", self.lr, "peak learning rate");
+    visit("beta1", self.beta1, "AdamW: decay of the first moment");
+    visit("beta2", self.beta2, "AdamW: decay of the second moment");
+    visit("eps", self.eps, "AdamW: added to the root of the second moment");
+    visit("weight_decay", self.weight_decay, "AdamW: decoupled decay of the kinds named in optim.decay");
+    visit("clip", self.clip, "largest global gradient norm; 0 = no clipping");
+    visit("schedule", self.schedule, "");
+    visit("decay", self.decay, "");
+  }
+};
+
+struct TrainConfig {
+  int64_t steps = 1000;
+  uint64_t seed = 1;
+  int64_t batch = 32;
+  int64_t micro_batch = 0;
+  double z_loss = 0;
+  int64_t eval_every = 0;
+  int64_t checkpoint_every = 0;
+  int64_t record_every = 50;
+  int64_t max_skips = 20;
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit&& visit) {
+    visit("steps", self.steps, "optimizer steps");
+    visit("seed", self.seed, "of initial weights and data order");
+    visit("batch", self.batch, "samples per step");
+    visit("micro_batch", self.micro_batch, "samples per forward pass, gradients accumulate; 0 = batch");
+    visit("z_loss", self.z_loss, "weight of the squared log-normaliser of the head");
+    visit("eval_every", self.eval_every, "steps between evaluations; 0 = only at the end");
+    visit("checkpoint_every", self.checkpoint_every, "steps between checkpoints; 0 = only at the end");
+    visit("record_every", self.record_every, "steps between records of streams and gradients by depth; 0 = never");
+    visit("max_skips", self.max_skips, "non-finite steps in a row after which the run has diverged");
+  }
+};
+
+struct EngineConfig {
+  ops::Mode ops = ops::Mode::automatic;
+  int64_t threads = 0;
+  int64_t recompute = 0;
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit&& visit) {
+    visit("ops", self.ops, "kernels: auto = fused where there is one");
+    visit("threads", self.threads, "worker threads; 0 = one per core; results do not depend on it");
+    visit("recompute", self.recompute, "activation checkpointing: blocks per recomputed segment; 0 = off");
+  }
+};
+
+struct RunConfig {
+  models::ModelConfig model;
+  nn::InitConfig init;
+  data::DataConfig data;
+  OptimConfig optim;
+  TrainConfig train;
+  eval::EvalConfig eval;
+  EngineConfig engine;
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit&& visit) {
+    visit("model", self.model, "");
+    visit("init", self.init, "");
+    visit("data", self.data, "");
+    visit("optim", self.optim, "");
+    visit("train", self.train, "");
+    visit("eval", self.eval, "");
+    visit("engine", self.engine, "");
+  }
+};
+
+// Strict reading, derived values filled in, impossible values refused.
+RunConfig read_config(const config::Value& value);
+// The resolved config as YAML; reads back to the same value.
+std::string config_text(const RunConfig& config);
+// The config.yaml of a run directory or checkpoint (DataError when missing or broken).
+RunConfig read_config_file(const std::string& path);
+
+// Sets kernels and threads for this process.
+void apply_engine(const EngineConfig& engine);
+int64_t core_count();
+
+}  // namespace siamese::train

@@ -1,0 +1,79 @@
+#include "siamese/train/metrics.h"
+
+#include <cmath>
+#include <limits>
+
+#include <nlohmann/json.hpp>
+
+#include <ATen/ATen.h>
+
+#include "siamese/ops/reduce.h"
+
+namespace siamese::train {
+
+std::string to_json(const StepMetrics& metrics) {
+  nlohmann::ordered_json line = {{"schema", 1},
+                                 {"step", metrics.step},
+                                 {"tokens", metrics.tokens},
+                                 {"loss", metrics.loss},
+                                 {"grad_norm", metrics.grad_norm},
+                                 {"lr", metrics.lr},
+                                 {"tokens_per_s", std::round(metrics.tokens_per_s)},
+                                 {"step_ms", std::round(metrics.step_ms * 100) / 100},
+                                 {"skipped", metrics.skipped}};
+  for (const auto& [name, value] : metrics.extra) line[name] = value;
+  if (!metrics.sites.empty()) {
+    auto sites = nlohmann::ordered_json::array();
+    for (const auto& site : metrics.sites) {
+      auto streams = nlohmann::ordered_json::array();
+      for (const auto& stream : site.streams) {
+        streams.push_back({{"name", stream.name}, {"before", stream.before}, {"after", stream.after}});
+      }
+      sites.push_back({{"site", site.site.index},
+                       {"block", site.site.block},
+                       {"kind", std::string(enum_text(site.site.kind))},
+                       {"grad_norm", site.grad_norm},
+                       {"branch_in", site.branch_in},
+                       {"branch_out", site.branch_out},
+                       {"streams", streams}});
+    }
+    line["sites"] = sites;
+  }
+  return line.dump();
+}
+
+SiteMetrics& SiteRecorder::at_site(const residual::Site& site) {
+  const auto index = static_cast<size_t>(site.index);
+  if (sites_.size() <= index) sites_.resize(index + 1);
+  sites_[index].site = site;
+  return sites_[index];
+}
+
+void SiteRecorder::stream(const residual::Site& site, const std::string& name, const at::Tensor& before,
+                          const at::Tensor& after) {
+  const double after_rms = after.defined() ? ops::rms(after) : std::numeric_limits<double>::quiet_NaN();
+  at_site(site).streams.push_back({name, ops::rms(before), after_rms});
+}
+
+void SiteRecorder::branch(const residual::Site& site, const at::Tensor& input, const at::Tensor& output) {
+  SiteMetrics& metrics = at_site(site);
+  metrics.branch_in = ops::rms(input);
+  metrics.branch_out = ops::rms(output);
+}
+
+std::vector<SiteMetrics> SiteRecorder::finish(const nn::Parameters& parameters) {
+  for (auto& metrics : sites_) {
+    const std::string prefix =
+        "blocks." + std::to_string(metrics.site.block) + "." + std::string(enum_text(metrics.site.kind));
+    double squares = 0;
+    for (const auto& parameter : parameters.list()) {
+      if (parameter.name.starts_with(prefix) && parameter.value.grad().defined()) {
+        squares += ops::sum_squares(parameter.value.grad());
+      }
+    }
+    metrics.grad_norm = std::sqrt(squares);
+  }
+  return std::move(sites_);
+}
+
+}  // namespace siamese::train

@@ -1,0 +1,60 @@
+// What is measured at a step, and its line in metrics.jsonl (schema 1).
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "siamese/nn/parameters.h"
+#include "siamese/residual/topology.h"
+
+namespace siamese::train {
+
+// Root mean squares at one site; `after` is NaN when the stream has no norm of its own there.
+struct SiteMetrics {
+  struct Stream {
+    std::string name;
+    double before = 0;
+    double after = 0;
+  };
+  residual::Site site;
+  double grad_norm = 0;  // of the site's own parameters
+  double branch_in = 0;
+  double branch_out = 0;
+  std::vector<Stream> streams;
+};
+
+struct StepMetrics {
+  int64_t step = 0;    // steps done, this one included
+  int64_t tokens = 0;  // seen so far
+  double loss = 0;
+  double grad_norm = 0;
+  double lr = 0;
+  double tokens_per_s = 0;
+  double step_ms = 0;
+  bool skipped = false;
+  std::vector<std::pair<std::string, double>> extra;
+  std::vector<SiteMetrics> sites;  // only every train.record_every steps
+};
+
+// Non-finite numbers are written as null.
+std::string to_json(const StepMetrics& metrics);
+
+// Collects SiteMetrics during a forward pass.
+class SiteRecorder : public residual::Recorder {
+ public:
+  void stream(const residual::Site& site, const std::string& name, const at::Tensor& before,
+              const at::Tensor& after) override;
+  void branch(const residual::Site& site, const at::Tensor& input, const at::Tensor& output) override;
+
+  // Adds the gradient norms by site (parameters named blocks.N.<kind>... belong to their site).
+  std::vector<SiteMetrics> finish(const nn::Parameters& parameters);
+
+ private:
+  SiteMetrics& at_site(const residual::Site& site);
+
+  std::vector<SiteMetrics> sites_;
+};
+
+}  // namespace siamese::train

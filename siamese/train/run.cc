@@ -1,0 +1,160 @@
+#include "siamese/train/run.h"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "siamese/base/check.h"
+#include "siamese/io/atomic_file.h"
+#include "siamese/io/json_lines.h"
+#include "siamese/io/run_dir.h"
+#include "siamese/train/trainer.h"
+
+namespace siamese::train {
+namespace fs = std::filesystem;
+namespace {
+
+class Run {
+ public:
+  Run(Trainer& trainer, fs::path dir, std::string label, const RunHooks& hooks)
+      : trainer_(trainer), dir_(std::move(dir)), label_(std::move(label)), hooks_(hooks) {
+    if (hooks_.observer == nullptr) hooks_.observer = &silent_;
+  }
+
+  RunResult train(io::JsonLinesWriter::Mode mode) {
+    auto metrics_file = io::JsonLinesWriter::open(dir_ / io::kMetricsFile, mode);
+    auto eval_file = io::JsonLinesWriter::open(dir_ / io::kEvalFile, mode);
+    const TrainConfig& train = trainer_.config().train;
+    write_status(RunStatus::running);
+    hooks_.observer->started(describe());
+    while (!trainer_.finished()) {
+      const StepMetrics metrics = trainer_.step();
+      metrics_file.write(to_json(metrics));
+      hooks_.observer->stepped(metrics, train.steps);
+      if (trainer_.state().skips_in_a_row >= train.max_skips) diverge(metrics);
+      if (trainer_.finished() || due(train.eval_every)) {
+        const eval::Evaluation evaluation = trainer_.evaluate();
+        eval_file.write(eval::to_json(evaluation));
+        hooks_.observer->evaluated(evaluation);
+      }
+      const int signal = hooks_.stop_signal ? hooks_.stop_signal() : 0;
+      if (trainer_.finished() || due(train.checkpoint_every) || signal != 0) {
+        metrics_file.flush();
+        eval_file.flush();
+        const fs::path saved = trainer_.save(dir_);
+        write_status(trainer_.finished() ? RunStatus::finished : signal != 0 ? RunStatus::stopped : RunStatus::running);
+        hooks_.observer->saved(saved);
+      }
+      if (signal != 0 && !trainer_.finished()) return {RunStatus::stopped, signal};
+    }
+    return {RunStatus::finished, 0};
+  }
+
+ private:
+  bool due(int64_t every) const { return every > 0 && trainer_.state().step % every == 0; }
+
+  [[noreturn]] void diverge(const StepMetrics& metrics) {
+    const std::string message =
+        fmt::format("loss {}, gradient norm {} at step {}: {} non-finite steps in a row", metrics.loss,
+                    metrics.grad_norm, metrics.step, trainer_.state().skips_in_a_row);
+    write_status(RunStatus::diverged, message);
+    throw DivergedError(dir_.string() + ": diverged: " + message);
+  }
+
+  std::string describe() const {
+    const RunConfig& config = trainer_.config();
+    return fmt::format("{}: {} parameters, {} blocks of width {}, {}; {}", config.model.residual,
+                       trainer_.model().parameters().count(), config.model.blocks, config.model.width,
+                       trainer_.training_data().describe(),
+                       trainer_.state().step == 0
+                           ? fmt::format("{} steps", config.train.steps)
+                           : fmt::format("from step {} to {}", trainer_.state().step, config.train.steps));
+  }
+
+  void write_status(RunStatus status, const std::string& message = "") const {
+    const RunConfig& config = trainer_.config();
+    nlohmann::ordered_json json = {{"schema", 1},
+                                   {"status", std::string(enum_text(status))},
+                                   {"scheme", config.model.residual},
+                                   {"label", label_.empty() ? config.model.residual : label_},
+                                   {"step", trainer_.state().step},
+                                   {"steps", config.train.steps},
+                                   {"parameters", trainer_.model().parameters().count()},
+                                   {"seed", config.train.seed},
+                                   {"lr", config.optim.lr}};
+    if (!message.empty()) json["message"] = message;
+    io::write_file_atomic(dir_ / io::kRunFile, json.dump(2) + "\n");
+  }
+
+  Trainer& trainer_;
+  fs::path dir_;
+  std::string label_;
+  RunHooks hooks_;
+  Observer silent_;
+};
+
+void make_directory(const fs::path& dir) {
+  std::error_code error;
+  fs::create_directories(dir, error);
+  if (error || !fs::is_directory(dir)) {
+    throw SystemError(dir.string() + ": cannot be made: " + (error ? error.message() : "a file stands there"));
+  }
+}
+
+nlohmann::json read_run_file(const fs::path& dir) {
+  const fs::path path = dir / io::kRunFile;
+  if (!fs::exists(path)) return nlohmann::json::object();
+  auto json = nlohmann::json::parse(io::read_file(path), nullptr, /*allow_exceptions=*/false);
+  if (!json.is_object()) throw DataError(path.string() + ": expected a JSON object");
+  return json;
+}
+
+bool holds_something(const fs::path& dir) { return fs::exists(dir) && !(fs::is_directory(dir) && fs::is_empty(dir)); }
+
+// A mistyped --out with --overwrite must not cost anybody's files.
+void check_free(const fs::path& dir, bool overwrite) {
+  if (!holds_something(dir)) return;
+  if (!overwrite)
+    throw UsageError(dir.string() + ": exists already; --overwrite replaces it, `siamese resume` continues it");
+  if (!run_status(dir)) throw UsageError(dir.string() + ": --overwrite replaces only an earlier run, and this is none");
+}
+
+}  // namespace
+
+RunResult start_run(const RunConfig& config, const fs::path& run_dir, bool overwrite, const std::string& label,
+                    const RunHooks& hooks) {
+  check_free(run_dir, overwrite);
+  apply_engine(config.engine);
+  Trainer trainer(config);  // refuses bad data and impossible models before the directory is touched
+  if (overwrite) fs::remove_all(run_dir);
+  make_directory(run_dir);
+  io::write_file_atomic(run_dir / io::kConfigFile, config_text(config));
+  return Run(trainer, run_dir, label, hooks).train(io::JsonLinesWriter::Mode::replace);
+}
+
+RunResult resume_run(const fs::path& run_or_checkpoint, const RunHooks& hooks) {
+  const bool is_checkpoint = fs::exists(run_or_checkpoint / io::kTrainerFile);
+  const fs::path dir = is_checkpoint ? fs::absolute(run_or_checkpoint / "..").lexically_normal() : run_or_checkpoint;
+  if (!fs::exists(dir / io::kConfigFile)) {
+    throw DataError(dir.string() + ": not a run directory: " + std::string(io::kConfigFile) + " is missing");
+  }
+  const auto run_file = read_run_file(dir);
+  io::remove_stale_temporaries(dir);
+  const bool begun = is_checkpoint || !io::list_checkpoints(dir).empty() || io::read_latest(dir);
+  const RunConfig config = read_config_file((dir / io::kConfigFile).string());
+  apply_engine(config.engine);
+  Trainer trainer(config);
+  if (begun) trainer.resume_from(io::resolve_checkpoint(run_or_checkpoint, io::CheckpointUse::resume));
+  if (trainer.finished()) return {RunStatus::finished, 0};
+  const int64_t step = trainer.state().step;
+  io::truncate_json_lines(dir / io::kMetricsFile, "step", step);
+  io::truncate_json_lines(dir / io::kEvalFile, "step", step);
+  return Run(trainer, dir, run_file.value("label", ""), hooks).train(io::JsonLinesWriter::Mode::append);
+}
+
+std::optional<RunStatus> run_status(const fs::path& run_dir) {
+  if (!fs::exists(run_dir / io::kConfigFile)) return std::nullopt;
+  const auto json = read_run_file(run_dir);
+  return enum_from_text<RunStatus>(json.value("status", "running")).value_or(RunStatus::running);
+}
+
+}  // namespace siamese::train

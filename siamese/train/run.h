@@ -1,0 +1,57 @@
+// A run in its directory: start or resume, train to the end, and leave nothing half-written.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "siamese/eval/evaluate.h"
+#include "siamese/train/config.h"
+#include "siamese/train/metrics.h"
+
+namespace siamese::train {
+
+// Who watches a run: the command line's progress, a test.
+class Observer {
+ public:
+  virtual ~Observer() = default;
+  virtual void started(const std::string& /*what*/) {}
+  virtual void stepped(const StepMetrics&, int64_t /*steps*/) {}
+  virtual void evaluated(const eval::Evaluation&) {}
+  virtual void saved(const std::filesystem::path& /*checkpoint*/) {}
+};
+
+struct RunHooks {
+  Observer* observer = nullptr;
+  std::function<int()> stop_signal;  // asked after each step: a signal number, or 0 to go on
+};
+
+enum class RunStatus { running, finished, diverged, stopped };
+
+struct RunResult {
+  RunStatus status = RunStatus::finished;
+  int signal = 0;  // when stopped
+};
+
+// A new run in `run_dir`. A directory that holds anything needs `overwrite`, and then must be an earlier run.
+// Model and data are checked before the directory is touched. DivergedError leaves run.json saying so.
+RunResult start_run(const RunConfig& config, const std::filesystem::path& run_dir, bool overwrite,
+                    const std::string& label, const RunHooks& hooks);
+
+// Goes on from the newest checkpoint (or the given one; or from the start when a run was killed before its first).
+// The metrics after it are dropped: they will be computed again, to the same bits. A finished run is left as it is.
+RunResult resume_run(const std::filesystem::path& run_or_checkpoint, const RunHooks& hooks);
+
+// What run.json says; `running` when there is none but a config.yaml, nullopt when there is no run.
+std::optional<RunStatus> run_status(const std::filesystem::path& run_dir);
+
+}  // namespace siamese::train
+
+template <>
+struct siamese::EnumText<siamese::train::RunStatus> {
+  static constexpr EnumNames<train::RunStatus, 4> names{{{train::RunStatus::running, "running"},
+                                                         {train::RunStatus::finished, "finished"},
+                                                         {train::RunStatus::diverged, "diverged"},
+                                                         {train::RunStatus::stopped, "stopped"}}};
+};

@@ -1,0 +1,128 @@
+#include "siamese/train/sweep_plan.h"
+
+#include <cctype>
+#include <set>
+
+#include <nlohmann/json.hpp>
+
+#include "siamese/base/check.h"
+#include "siamese/base/nearest.h"
+#include "siamese/config/load.h"
+#include "siamese/config/yaml.h"
+#include "siamese/io/atomic_file.h"
+
+namespace siamese::train {
+namespace {
+
+using config::Value;
+
+// "siamese(x=hybrid)" -> "siamese-x-hybrid": letters, digits and dots, single dashes.
+std::string folder_name(const std::string& text) {
+  std::string name;
+  for (const char c : text) {
+    if (std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '.' || c == '_') {
+      name += c;
+    } else if (!name.empty() && name.back() != '-') {
+      name += '-';
+    }
+  }
+  while (!name.empty() && name.back() == '-') name.pop_back();
+  return name;
+}
+
+std::string last_part(const std::string& key) { return key.substr(key.rfind('.') + 1); }
+
+// "pre, attention_norm=qkv": the scheme first, then whatever else the variant sets.
+std::string variant_label(const Value& variant) {
+  if (const Value* label = variant.find("label")) return label->text;
+  std::string text;
+  if (const Value* residual = variant.find("model.residual")) text = residual->text;
+  for (const auto& [key, value] : variant.entries) {
+    if (key == "model.residual") continue;
+    text += (text.empty() ? "" : ", ") + last_part(key) + "=" + config::inline_yaml(value);
+  }
+  return text.empty() ? "base" : text;
+}
+
+// All points of the grid, the last key varying fastest.
+std::vector<Value> grid_points(const Value& grid, const std::string& source) {
+  std::vector<Value> points = {Value::map()};
+  for (const auto& [key, values] : grid.entries) {
+    const std::vector<Value> choices = values.kind == Value::Kind::list ? values.items : std::vector<Value>{values};
+    if (choices.empty()) throw UsageError(source + ": grid." + key + ": expected at least one value");
+    std::vector<Value> longer;
+    for (const auto& point : points) {
+      for (const auto& choice : choices) {
+        longer.push_back(point);
+        longer.back()[key] = choice;
+      }
+    }
+    points = std::move(longer);
+  }
+  return points;
+}
+
+void apply(Value& root, const Value* overrides, const std::string& source) {
+  if (overrides == nullptr || overrides->kind == Value::Kind::null) return;
+  if (!overrides->is_map()) throw UsageError(source + ": expected a map of dotted keys, got " + overrides->kind_text());
+  for (const auto& [key, value] : overrides->entries) {
+    if (key != "label") config::set_path(root, key, value);
+  }
+}
+
+}  // namespace
+
+SweepPlan plan_sweep(const std::filesystem::path& path, const std::vector<std::string>& overrides,
+                     const std::vector<std::filesystem::path>& config_folders) {
+  const std::string source = path.string();
+  const Value sweep = config::parse_yaml(io::read_file(path), source);
+  const std::vector<std::string> known = {"sweep", "config", "set", "variants", "grid"};
+  if (!sweep.is_map()) throw UsageError(source + ": expected a map with " + join(known));
+  for (const auto& [key, value] : sweep.entries) {
+    if (std::find(known.begin(), known.end(), key) == known.end()) {
+      throw UsageError(value.where + ": " + key + ": unknown key" + did_you_mean(key, known));
+    }
+  }
+  const Value* base_name = sweep.find("config");
+  if (base_name == nullptr) throw UsageError(source + ": config: the recipe all runs start from is missing");
+  std::vector<std::filesystem::path> folders = {path.parent_path()};
+  folders.insert(folders.end(), config_folders.begin(), config_folders.end());
+  const Value base = config::load(base_name->text, {}, folders);
+  const Value* const grid = sweep.find("grid");
+  const Value* const variants = sweep.find("variants");
+
+  SweepPlan plan;
+  plan.name = sweep.find("sweep") != nullptr ? sweep.find("sweep")->text : path.stem().string();
+  std::set<std::string> names;
+  const auto choices = variants != nullptr ? variants->items : std::vector<Value>{Value::map()};
+  for (const auto& point : grid_points(grid != nullptr ? *grid : Value::map(), source)) {
+    for (const auto& variant : choices) {
+      Value root = base;
+      apply(root, sweep.find("set"), source + ": set");
+      apply(root, &variant, source + ": variants");
+      apply(root, &point, source + ": grid");
+      for (const auto& assignment : overrides) config::apply_override(root, assignment);
+      PlannedRun run{"", variant_label(variant), read_config(root)};
+      run.dir = folder_name(run.variant);
+      for (const auto& [key, value] : point.entries) run.dir += "-" + folder_name(last_part(key) + value.text);
+      if (!names.insert(run.dir).second) {
+        throw UsageError(source + ": two runs have the same name '" + run.dir +
+                         "': give the variants different labels");
+      }
+      plan.runs.push_back(std::move(run));
+    }
+  }
+  return plan;
+}
+
+std::string to_json(const SweepPlan& plan) {
+  nlohmann::ordered_json json = {{"schema", 1}, {"name", plan.name}};
+  auto& runs = json["runs"] = nlohmann::ordered_json::array();
+  for (const auto& run : plan.runs) {
+    runs.push_back(
+        {{"dir", run.dir}, {"variant", run.variant}, {"lr", run.config.optim.lr}, {"seed", run.config.train.seed}});
+  }
+  return json.dump(2) + "\n";
+}
+
+}  // namespace siamese::train

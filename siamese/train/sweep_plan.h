@@ -1,0 +1,37 @@
+// A sweep: every variant x every point of a grid, as a list of resolved runs.
+//   sweep: demo                     name
+//   config: arithmetic-small        a recipe or file all runs start from
+//   set: {train.steps: 500}         overrides for all runs
+//   variants:                       one set of overrides each; `label` is optional
+//     - {model.residual: pre}
+//     - {model.residual: pre, model.attention_norm: qkv}
+//   grid: {optim.lr: [1e-3, 2e-3], train.seed: [1, 2, 3]}
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "siamese/train/config.h"
+
+namespace siamese::train {
+
+struct PlannedRun {
+  std::string dir;      // folder below the sweep's
+  std::string variant;  // label
+  RunConfig config;
+};
+
+struct SweepPlan {
+  std::string name;
+  std::vector<PlannedRun> runs;
+};
+
+// `overrides` ("train.steps=100") win over the file, for every run.
+SweepPlan plan_sweep(const std::filesystem::path& path, const std::vector<std::string>& overrides,
+                     const std::vector<std::filesystem::path>& config_folders);
+
+// sweep.json (schema 1): what the report reads.
+std::string to_json(const SweepPlan& plan);
+
+}  // namespace siamese::train

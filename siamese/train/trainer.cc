@@ -1,0 +1,100 @@
+#include "siamese/train/trainer.h"
+
+#include <chrono>
+#include <cmath>
+
+#include <ATen/ATen.h>
+
+#include "siamese/base/check.h"
+#include "siamese/data/prefetch.h"
+#include "siamese/eval/inputs.h"
+#include "siamese/io/run_dir.h"
+#include "siamese/models/registry.h"
+#include "siamese/models/weights.h"
+
+namespace siamese::train {
+namespace {
+
+std::unique_ptr<models::Model> make_initial_model(const RunConfig& config) {
+  auto model = models::make_model(config.model, config.init, config.train.seed);
+  if (!config.init.from.empty()) {
+    const auto checkpoint = io::resolve_checkpoint(config.init.from);
+    models::load_tensors(checkpoint / io::kModelFile, models::named_values(model->parameters()));
+  }
+  return model;
+}
+
+}  // namespace
+
+Trainer::Trainer(const RunConfig& config)
+    : config_(config),
+      model_(make_initial_model(config)),
+      optimizer_(config.optim, model_->parameters()),
+      training_data_(data::open_dataset(config.data, data::Split::train, config.model.context, config.model.vocab,
+                                        config.train.seed)),
+      test_data_(data::open_dataset(config.data, data::Split::test, config.model.context, config.model.vocab, 0)) {}
+
+Trainer::~Trainer() = default;
+
+StepMetrics Trainer::step() {
+  const TrainConfig& train = config_.train;
+  if (!prefetcher_) {
+    prefetcher_ =
+        std::make_unique<data::Prefetcher>(*training_data_, config_.model.context, train.batch, state_.position);
+  }
+  const auto start = std::chrono::steady_clock::now();
+  StepMetrics metrics;
+  metrics.step = state_.step + 1;
+  metrics.lr = learning_rate(config_.optim.schedule, config_.optim.lr, state_.step, train.steps);
+
+  SiteRecorder recorder;
+  const bool record = train.record_every > 0 && (state_.step == 0 || metrics.step % train.record_every == 0);
+  const data::Batch batch = prefetcher_->next();
+  model_->parameters().zero_grad();
+  for (int64_t first = 0; first < train.batch; first += train.micro_batch) {
+    models::LossOptions options;
+    options.stack.recompute_every = config_.engine.recompute;
+    options.stack.recorder = record && first == 0 ? &recorder : nullptr;
+    options.normalizer = std::max(1.0, eval::total_weight(batch));
+    options.z_loss = train.z_loss;
+    const models::Losses losses = model_->losses(eval::to_inputs(batch, first, train.micro_batch), options);
+    losses.objective.backward();
+    metrics.loss += losses.loss.item<double>();
+    for (size_t i = 0; i < losses.extra.size(); ++i) {
+      const auto& [name, value] = losses.extra[i];
+      if (first == 0) metrics.extra.emplace_back(name, 0.0);
+      metrics.extra[i].second += value.item<double>();
+    }
+  }
+  metrics.grad_norm = optimizer_.gradient_norm();
+  metrics.skipped = !std::isfinite(metrics.loss) || !std::isfinite(metrics.grad_norm);
+  if (!metrics.skipped) optimizer_.step(metrics.lr, metrics.grad_norm);
+  if (record) metrics.sites = recorder.finish(model_->parameters());
+
+  state_.step += 1;
+  state_.position += static_cast<uint64_t>(train.batch);
+  state_.applied_steps = optimizer_.applied_steps();
+  state_.skipped_steps += metrics.skipped ? 1 : 0;
+  state_.skips_in_a_row = metrics.skipped ? state_.skips_in_a_row + 1 : 0;
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  metrics.tokens = static_cast<int64_t>(state_.position) * config_.model.context;
+  metrics.step_ms = seconds * 1e3;
+  metrics.tokens_per_s = static_cast<double>(train.batch * config_.model.context) / seconds;
+  return metrics;
+}
+
+eval::Evaluation Trainer::evaluate() const {
+  return eval::evaluate(*model_, config_.data, *test_data_, config_.eval, config_.model.context, config_.train.batch,
+                        state_.step);
+}
+
+void Trainer::resume_from(const std::filesystem::path& checkpoint) {
+  state_ = load_checkpoint(checkpoint, *model_, optimizer_);
+  prefetcher_.reset();
+}
+
+std::filesystem::path Trainer::save(const std::filesystem::path& run_dir) const {
+  return save_checkpoint(run_dir, config_, *model_, optimizer_, state_);
+}
+
+}  // namespace siamese::train

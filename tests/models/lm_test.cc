@@ -1,0 +1,148 @@
+#include "siamese/models/lm.h"
+
+#include "tests/models/small_lm.h"
+
+#include <ATen/Parallel.h>
+
+#include "siamese/ops/mode.h"
+
+namespace siamese::models {
+namespace {
+
+TEST(Lm, CachedGenerationEqualsUncachedForEveryScheme) {
+  const at::NoGradGuard no_grad;
+  for (const char* const scheme : kSchemes) {
+    for (const Positions positions : {Positions::rope, Positions::learned}) {
+      ModelConfig config = small_config(scheme);
+      config.positions = positions;
+      const auto model = make_lm(config);
+      const at::Tensor prompt = random_inputs(config, 2, 3).tokens.narrow(1, 0, 4);
+      LmCache cache = model->make_cache(2, config.context);
+      at::Tensor cached = model->logits(model->hidden(prompt, {}, &cache)).select(1, 3);
+      at::Tensor text = prompt;
+      for (int64_t step = 0; step < 8; ++step) {
+        const at::Tensor uncached = model->logits(model->hidden(text)).select(1, text.size(1) - 1);
+        EXPECT_LE(testing::largest_difference(cached, uncached), 1e-5) << scheme << " step " << step;
+        const at::Tensor next = cached.argmax(-1, true);
+        testing::expect_same_bits(next, uncached.argmax(-1, true), scheme);
+        text = at::cat({text, next}, 1);
+        if (step < 7) cached = model->logits(model->hidden(next, {}, &cache)).select(1, 0);
+      }
+      EXPECT_EQ(cache.past, 11);
+    }
+  }
+}
+
+TEST(Lm, AFutureTokenChangesNothingBefore) {
+  const at::NoGradGuard no_grad;
+  const ModelConfig config = small_config("siamese(x=hybrid)");
+  const auto model = make_lm(config);
+  const at::Tensor tokens = random_inputs(config, 1, 3).tokens.narrow(1, 0, 12);
+  const at::Tensor other = tokens.clone();
+  other[0][8] = (tokens[0][8].item<int64_t>() + 1) % config.vocab;
+  const at::Tensor a = model->hidden(tokens);
+  const at::Tensor b = model->hidden(other);
+  testing::expect_same_bits(a.narrow(1, 0, 8), b.narrow(1, 0, 8), "before");
+  EXPECT_GT(testing::largest_difference(a.narrow(1, 8, 4), b.narrow(1, 8, 4)), 1e-3);
+}
+
+TEST(Lm, FusedPlainAndDoubleAgree) {
+  for (const auto& [norm, bias] : {std::pair{nn::NormKind::rms, false}, std::pair{nn::NormKind::layer, true}}) {
+    for (const char* const scheme : kSchemes) {
+      ModelConfig config = small_config(scheme);
+      config.norm = norm;
+      config.bias = bias;
+      const auto exact = make_lm(config, 1, at::kDouble);
+      const auto single = make_lm(config, 1, at::kFloat);
+      const Inputs inputs = random_inputs(config, 3, 4);
+      const LossOptions options{.normalizer = 36};
+      const auto wanted = loss_and_gradients(*exact, inputs, options);
+      for (const ops::Mode mode : {ops::Mode::fused, ops::Mode::plain}) {
+        const ops::ModeGuard guard(mode);
+        const auto got = loss_and_gradients(*single, inputs, options);
+        EXPECT_NEAR(got.first, wanted.first, 1e-5 * wanted.first) << scheme;
+        for (size_t i = 0; i < wanted.second.size(); ++i) {
+          testing::expect_close(got.second[i], wanted.second[i], 2e-5,
+                                std::string(scheme) + " " + single->parameters().list()[i].name);
+        }
+      }
+    }
+  }
+}
+
+// Larger shapes, so that LibTorch's own operators go parallel too.
+TEST(Lm, SameBitsAtAnyThreadCount) {
+  const int before = at::get_num_threads();
+  for (const char* const scheme : {"pre", "siamese(x=hybrid)"}) {
+    for (const bool bias : {false, true}) {
+      ModelConfig config = small_config(scheme);
+      config.width = 64;
+      config.heads = 4;
+      config.ffn_width = 256;
+      config.context = 96;
+      config.bias = bias;
+      config.norm = bias ? nn::NormKind::layer : nn::NormKind::rms;
+      const auto model = make_lm(config);
+      const Inputs inputs = random_inputs(config, 32, 4);
+      at::set_num_threads(1);
+      const auto one = loss_and_gradients(*model, inputs, {.normalizer = 3072});
+      at::set_num_threads(2);
+      const auto two = loss_and_gradients(*model, inputs, {.normalizer = 3072});
+      EXPECT_EQ(one.first, two.first) << scheme;
+      for (size_t i = 0; i < one.second.size(); ++i) {
+        testing::expect_same_bits(two.second[i], one.second[i],
+                                  std::string(scheme) + " " + model->parameters().list()[i].name);
+      }
+    }
+  }
+  at::set_num_threads(before);
+}
+
+TEST(Lm, WeightsOfTargetsAndZLoss) {
+  const ModelConfig config = small_config("pre");
+  const auto model = make_lm(config);
+  Inputs inputs = random_inputs(config, 2, 4);
+  inputs.weights = at::zeros({2, config.context});
+  inputs.weights[1][3] = 1;
+  const Losses losses = model->losses(inputs, {.normalizer = 1, .z_loss = 0.5});
+  const at::Tensor logits = model->logits(model->hidden(inputs.tokens.narrow(1, 0, config.context)))[1][3];
+  const double normalizer = logits.to(at::kDouble).exp().sum().log().item<double>();
+  const double picked = logits[inputs.tokens[1][4].item<int64_t>()].item<double>();
+  EXPECT_NEAR(losses.loss.item<double>(), normalizer - picked, 1e-5);
+  EXPECT_NEAR(losses.objective.item<double>(), normalizer - picked + 0.5 * normalizer * normalizer, 1e-4);
+  EXPECT_EQ(losses.extra.at(0).first, "z_loss");
+}
+
+TEST(Lm, TiedHeadIsTheEmbedding) {
+  ModelConfig config = small_config("pre");
+  EXPECT_EQ(make_lm(config)->parameters().find("head.weight"), nullptr);
+  config.tied = false;
+  const auto model = make_lm(config);
+  EXPECT_EQ(model->parameters().find("head.weight")->kind, nn::ParameterKind::linear);
+}
+
+TEST(Lm, PublishedShapesHaveTheirParameterCounts) {
+  const auto count = [](int64_t width, int64_t blocks, int64_t heads) {
+    ModelConfig config;
+    config.residual = "pre";
+    config.width = width;
+    config.blocks = blocks;
+    config.heads = heads;
+    config.vocab = 100352;
+    resolve(config, 0);
+    const auto model = make_model(config, {}, 0, at::kMeta);
+    int64_t total = 0;  // without norms, as the published counts are
+    for (const auto& parameter : model->parameters().list()) {
+      if (parameter.kind != nn::ParameterKind::norm) total += parameter.value.numel();
+    }
+    return static_cast<double>(total) / 1e6;
+  };
+  EXPECT_NEAR(count(1280, 10, 10), 390.6, 0.05);
+  EXPECT_NEAR(count(1024, 17, 8), 388.0, 0.05);
+  EXPECT_NEAR(count(768, 33, 6), 388.5, 0.05);
+  EXPECT_NEAR(count(512, 80, 4), 386.9, 0.05);
+  EXPECT_NEAR(count(2048, 16, 16), 1279.3, 0.05);
+}
+
+}  // namespace
+}  // namespace siamese::models

@@ -1,0 +1,78 @@
+// Every registered scheme in every family: shapes, a finite gradient to every parameter, save and load, overfitting.
+#include <filesystem>
+
+#include "tests/models/small_lm.h"
+
+#include "siamese/models/weights.h"
+#include "siamese/ops/adamw.h"
+#include "siamese/residual/registry.h"
+
+namespace siamese::models {
+namespace {
+
+std::vector<std::string> all_schemes() {
+  std::vector<std::string> texts;
+  for (const auto& scheme : residual::schemes()) texts.push_back(scheme.doc.name);
+  texts.insert(texts.end(), {"siamese(x=hybrid)", "hybrid(first=pre)", "siamese(input_norm=false)"});
+  return texts;
+}
+
+TEST(Matrix, ShapesAndAFiniteGradientToEveryParameter) {
+  for (const auto& scheme : all_schemes()) {
+    const ModelConfig config = small_config(scheme);
+    const auto model = make_lm(config);
+    const Inputs inputs = random_inputs(config, 3, 2);
+    EXPECT_EQ(model->hidden(inputs.tokens.narrow(1, 0, 5)).sizes(), (std::vector<int64_t>{3, 5, config.width}));
+    const auto result = loss_and_gradients(*model, inputs, {.normalizer = 36});
+    EXPECT_TRUE(std::isfinite(result.first)) << scheme;
+    for (size_t i = 0; i < result.second.size(); ++i) {
+      const std::string what = scheme + " " + model->parameters().list()[i].name;
+      ASSERT_TRUE(result.second[i].defined()) << what;
+      EXPECT_TRUE(result.second[i].isfinite().all().item<bool>()) << what;
+      EXPECT_GT(result.second[i].abs().max().item<double>(), 0) << what;
+    }
+  }
+}
+
+TEST(Matrix, SaveAndLoadKeepEveryBit) {
+  const auto path = std::filesystem::temp_directory_path() / "siamese_matrix_test.safetensors";
+  for (const auto& scheme : all_schemes()) {
+    const auto model = make_lm(small_config(scheme), 1);
+    const auto other = make_lm(small_config(scheme), 2);
+    save_tensors(path, named_values(model->parameters()), {});
+    load_tensors(path, named_values(other->parameters()));
+    for (size_t i = 0; i < model->parameters().list().size(); ++i) {
+      testing::expect_same_bits(other->parameters().list()[i].value, model->parameters().list()[i].value, scheme);
+    }
+  }
+  std::filesystem::remove(path);
+}
+
+TEST(Matrix, OverfitsOneBatch) {
+  for (const auto& scheme : all_schemes()) {
+    ModelConfig config = small_config(scheme);
+    config.width = 48;
+    config.blocks = 2;
+    config.ffn_width = 96;
+    const auto model = std::make_unique<LanguageModel>(config, nn::InitConfig{}, nn::Parameters(1));
+    const Inputs inputs = random_inputs(config, 4, 3);
+    std::vector<std::pair<at::Tensor, at::Tensor>> moments;
+    for (const auto& parameter : model->parameters().list()) {
+      moments.emplace_back(at::zeros_like(parameter.value.detach()), at::zeros_like(parameter.value.detach()));
+    }
+    double loss = 0;
+    for (int64_t step = 1; step <= 300; ++step) {
+      loss = loss_and_gradients(*model, inputs, {.normalizer = 48}).first;
+      if (loss < 0.05) break;
+      for (size_t i = 0; i < moments.size(); ++i) {
+        const at::Tensor& value = model->parameters().list()[i].value;
+        ops::adamw_step({.lr = 3e-3, .applied_steps = step}, value.grad(), value.detach(), moments[i].first,
+                        moments[i].second);
+      }
+    }
+    EXPECT_LT(loss, 0.05) << scheme;
+  }
+}
+
+}  // namespace
+}  // namespace siamese::models

@@ -1,0 +1,129 @@
+#include "siamese/nn/attention.h"
+
+#include "tests/support/tensors.h"
+
+namespace siamese::nn {
+namespace {
+
+using testing::randn;
+
+constexpr int64_t kBatch = 2;
+constexpr int64_t kTokens = 5;
+constexpr int64_t kWidth = 12;
+constexpr int64_t kHeads = 6;
+constexpr int64_t kKvHeads = 2;
+constexpr int64_t kHeadDim = 2;
+
+struct Setup {
+  explicit Setup(AttentionNorm norm)
+      : parameters(3, at::kDouble),
+        attention(Scope(parameters), {kWidth, kHeads, kKvHeads, false, 1e-5}, norm,
+                  Initializer({.std = 0.5}, kWidth, 1), 0, {}) {
+    const at::NoGradGuard no_grad;
+    uint64_t seed = 30;
+    for (const auto& parameter : parameters.list()) {
+      if (parameter.kind == ParameterKind::norm)
+        parameter.value.copy_(1 + 0.5 * randn(parameter.value.sizes(), ++seed));
+    }
+  }
+  at::Tensor weight(const std::string& name) const { return parameters.find(name)->value.detach(); }
+
+  Parameters parameters;
+  Attention attention;
+};
+
+at::Tensor rms(const at::Tensor& x, const at::Tensor& gain) {
+  return x / ((x * x).mean(-1, true) + 1e-5).sqrt() * gain;
+}
+
+// One head of one sample at a time: norms, rotation, causal softmax, written with loops.
+at::Tensor by_hand(const Setup& setup, AttentionNorm norm, const at::Tensor& x, double theta) {
+  at::Tensor qkv = x.matmul(setup.weight("qkv.weight").t());
+  at::Tensor q = qkv.slice(2, 0, kWidth);
+  at::Tensor k = qkv.slice(2, kWidth, kWidth + kKvHeads * kHeadDim);
+  at::Tensor v = qkv.slice(2, kWidth + kKvHeads * kHeadDim);
+  if (norm == AttentionNorm::qk_full) {
+    q = rms(q, setup.weight("q_norm.weight"));
+    k = rms(k, setup.weight("k_norm.weight"));
+  }
+  const at::Tensor mixed = at::zeros({kBatch, kTokens, kWidth}, at::kDouble);
+  for (int64_t b = 0; b < kBatch; ++b) {
+    for (int64_t h = 0; h < kHeads; ++h) {
+      const int64_t g = h * kKvHeads / kHeads;
+      at::Tensor qh = q[b].slice(1, h * kHeadDim, (h + 1) * kHeadDim);
+      at::Tensor kh = k[b].slice(1, g * kHeadDim, (g + 1) * kHeadDim);
+      at::Tensor vh = v[b].slice(1, g * kHeadDim, (g + 1) * kHeadDim);
+      if (norm == AttentionNorm::qk || norm == AttentionNorm::qkv) {
+        qh = rms(qh, setup.weight("q_norm.weight"));
+        kh = rms(kh, setup.weight("k_norm.weight"));
+      }
+      if (norm == AttentionNorm::qkv) vh = rms(vh, setup.weight("v_norm.weight"));
+      const auto rotated = [theta](const at::Tensor& head) {
+        const at::Tensor out = head.clone();
+        for (int64_t t = 0; t < kTokens; ++t) {
+          for (int64_t j = 0; j < kHeadDim / 2; ++j) {
+            const double angle = static_cast<double>(t) * std::pow(theta, -2.0 * static_cast<double>(j) / kHeadDim);
+            const double c = head[t][j].item<double>();
+            const double s = head[t][j + kHeadDim / 2].item<double>();
+            out[t][j] = c * std::cos(angle) - s * std::sin(angle);
+            out[t][j + kHeadDim / 2] = s * std::cos(angle) + c * std::sin(angle);
+          }
+        }
+        return out;
+      };
+      qh = rotated(qh);
+      kh = rotated(kh);
+      for (int64_t t = 0; t < kTokens; ++t) {
+        const at::Tensor scores = kh.slice(0, 0, t + 1).matmul(qh[t]) / std::sqrt(static_cast<double>(kHeadDim));
+        const at::Tensor shares = scores.exp() / scores.exp().sum();
+        mixed[b][t].slice(0, h * kHeadDim, (h + 1) * kHeadDim).copy_(shares.matmul(vh.slice(0, 0, t + 1)));
+      }
+    }
+  }
+  return mixed.matmul(setup.weight("out.weight").t());
+}
+
+TEST(Attention, EqualsTheFormulaForEveryNorm) {
+  const Rotary rotary(kTokens, kHeadDim, 100.0, at::kDouble);
+  const RotaryTables tables = rotary.at(0, kTokens);
+  for (const AttentionNorm norm :
+       {AttentionNorm::none, AttentionNorm::qk, AttentionNorm::qk_full, AttentionNorm::qkv}) {
+    const Setup setup(norm);
+    const at::Tensor x = randn({kBatch, kTokens, kWidth}, 1);
+    testing::expect_close(setup.attention(x, &tables), by_hand(setup, norm, x, 100.0), 1e-11,
+                          std::string(enum_text(norm)));
+  }
+}
+
+TEST(Attention, NormsHaveTheirWidths) {
+  EXPECT_EQ(Setup(AttentionNorm::none).parameters.list().size(), 2U);
+  EXPECT_EQ(Setup(AttentionNorm::qk).weight("k_norm.weight").numel(), kHeadDim);
+  EXPECT_EQ(Setup(AttentionNorm::qk_full).weight("q_norm.weight").numel(), kWidth);
+  EXPECT_EQ(Setup(AttentionNorm::qk_full).weight("k_norm.weight").numel(), kKvHeads * kHeadDim);
+  EXPECT_EQ(Setup(AttentionNorm::qkv).weight("v_norm.weight").numel(), kHeadDim);
+}
+
+// One token at a time, and in two chunks, against all at once.
+TEST(Attention, CachedEqualsUncached) {
+  const Rotary rotary(kTokens, kHeadDim, 100.0, at::kDouble);
+  const at::NoGradGuard no_grad;
+  const Setup setup(AttentionNorm::qkv);
+  const at::Tensor x = randn({kBatch, kTokens, kWidth}, 1);
+  const RotaryTables all = rotary.at(0, kTokens);
+  const at::Tensor whole = setup.attention(x, &all);
+  for (const std::vector<int64_t>& chunks : {std::vector<int64_t>{1, 1, 1, 1, 1}, std::vector<int64_t>{2, 3}}) {
+    KeyValues cache{at::zeros({kBatch, kKvHeads, kTokens, kHeadDim}, at::kDouble),
+                    at::zeros({kBatch, kKvHeads, kTokens, kHeadDim}, at::kDouble)};
+    std::vector<at::Tensor> parts;
+    int64_t past = 0;
+    for (const int64_t count : chunks) {
+      const RotaryTables tables = rotary.at(past, count);
+      parts.push_back(setup.attention(x.narrow(1, past, count), &tables, past, &cache));
+      past += count;
+    }
+    testing::expect_close(at::cat(parts, 1), whole, 1e-12, "cached");
+  }
+}
+
+}  // namespace
+}  // namespace siamese::nn

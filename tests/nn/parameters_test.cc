@@ -1,0 +1,45 @@
+#include "siamese/nn/parameters.h"
+
+#include "tests/support/tensors.h"
+
+#include <ATen/Parallel.h>
+
+namespace siamese::nn {
+namespace {
+
+TEST(Parameters, NamesKindsAndCount) {
+  Parameters parameters(1);
+  const Scope block = Scope(parameters).child("blocks").child("3");
+  const at::Tensor weight = block.add("weight", ParameterKind::linear, {2, 5}, Init::ones());
+  EXPECT_EQ(parameters.list()[0].name, "blocks.3.weight");
+  EXPECT_EQ(parameters.list()[0].kind, ParameterKind::linear);
+  EXPECT_EQ(parameters.count(), 10);
+  EXPECT_TRUE(weight.requires_grad());
+  EXPECT_EQ(parameters.find("blocks.3"), nullptr);
+}
+
+TEST(Parameters, AValueIsAFunctionOfSeedNameAndIndexOnly) {
+  const int before = at::get_num_threads();
+  const auto make = [](uint64_t seed, bool other_first, int threads) {
+    at::set_num_threads(threads);
+    Parameters parameters(seed);
+    const Scope root(parameters);
+    if (other_first) root.add("other", ParameterKind::linear, {100}, Init::normal(1, 3));
+    return root.add("w", ParameterKind::linear, {300, 70}, Init::normal(1, 3)).detach();
+  };
+  const at::Tensor first = make(5, false, 1);
+  testing::expect_same_bits(make(5, true, 3), first, "order of creation and threads do not matter");
+  EXPECT_FALSE(at::equal(make(6, false, 1), first));
+  EXPECT_LE(first.abs().max().item<double>(), 3.0);
+  EXPECT_NEAR(first.mean().item<double>(), 0.0, 0.03);
+  at::set_num_threads(before);
+}
+
+TEST(Parameters, MetaDeviceCountsWithoutMemory) {
+  Parameters parameters(1, at::kFloat, at::kMeta);
+  Scope(parameters).add("huge", ParameterKind::embedding, {1 << 20, 1 << 20}, Init::normal(1, 3));
+  EXPECT_EQ(parameters.count(), int64_t{1} << 40);
+}
+
+}  // namespace
+}  // namespace siamese::nn

@@ -1,0 +1,124 @@
+#include "siamese/residual/streams.h"
+
+#include "tests/residual/harness.h"
+
+#include "siamese/residual/pre.h"
+
+namespace siamese::residual {
+namespace {
+
+Streams two_streams() { return {{{"X", randn({2, 3}, 1)}, {"Y", randn({2, 3}, 2)}}, {}, {}}; }
+
+TEST(Streams, FlushAddsNormGateAndCoefficientInThatOrder) {
+  nn::Parameters parameters(1, at::kDouble);
+  const nn::Norm norm(nn::Scope(parameters).child("n"), 3, {.eps = 1e-5});
+  {
+    const at::NoGradGuard no_grad;
+    norm.gain().copy_(randn({3}, 9));
+  }
+  const at::Tensor branch = randn({2, 3}, 3);
+  const at::Tensor gate = randn({2, 1}, 4);
+  const Streams before = two_streams();
+  const Streams after = flush(before.deferring({{branch, gate}, {0.25, 0.0}, &norm}));
+  const at::Tensor normed = branch / ((branch * branch).mean(-1, true) + 1e-5).sqrt() * norm.gain();
+  testing::expect_close(after[0], before[0] + 0.25 * gate * normed, 1e-14, "X");
+  testing::expect_same_bits(after[1], before[1], "a coefficient of 0 leaves the stream alone");
+  EXPECT_FALSE(after.pending.has_value());
+}
+
+TEST(Streams, FlattenRoundTripsWithPendingGateAndHanded) {
+  for (const bool with_gate : {false, true}) {
+    Streams streams =
+        two_streams().deferring({{randn({2, 3}, 3), with_gate ? randn({2, 1}, 4) : at::Tensor()}, {0.5, 1.0}});
+    streams.handed = {randn({2}, 5)};
+    const FlatStreams flat = flatten(streams);
+    EXPECT_EQ(flat.tensors.size(), with_gate ? 5U : 4U);
+    const Streams back = unflatten(flat.layout, flat.tensors);
+    EXPECT_EQ(back.list[0].name, "X");
+    EXPECT_EQ(back.pending->branch.gate.defined(), with_gate);
+    const Streams a = flush(streams);
+    const Streams b = flush(back);
+    for (size_t i = 0; i < 2; ++i) testing::expect_same_bits(a[i], b[i], "stream");
+    testing::expect_same_bits(back.handed[0], streams.handed[0], "handed");
+  }
+}
+
+TEST(Streams, NothingACallerSeesIsOverwritten) {
+  for (const char* const scheme : {"pre", "post", "hybrid", "siamese", "siamese(x=hybrid)"}) {
+    const Toy toy(scheme, 3, 6, {});
+    const at::Tensor e = randn({1, 2, 6}, 8);
+    const at::Tensor copy = e.clone();
+    Streams streams = toy.topology->open(e);
+    for (size_t i = 0; i < toy.junctions.size(); ++i) {
+      const FlatStreams before = flatten(streams);
+      std::vector<at::Tensor> copies;
+      for (const auto& tensor : before.tensors) copies.push_back(tensor.clone());
+      const ReadResult read = toy.junctions[i]->read(streams, nullptr);
+      const Streams next = toy.junctions[i]->write(read.streams, {toy.sublayer(i, read.branch_input), {}});
+      flush(next);
+      for (size_t t = 0; t < copies.size(); ++t) testing::expect_same_bits(before.tensors[t], copies[t], scheme);
+      streams = next;
+    }
+    testing::expect_same_bits(e, copy, "the embedding");
+  }
+}
+
+// A read that consumes a pending branch must mean the same as a read of the flushed streams.
+TEST(Streams, ReadOfPendingEqualsReadOfFlushed) {
+  for (const char* const scheme : {"pre", "post", "hybrid", "siamese", "siamese(x=hybrid)"}) {
+    const Toy toy(scheme, 3, 6, {});
+    Streams streams = toy.topology->open(randn({1, 2, 6}, 8));
+    for (size_t i = 0; i < toy.junctions.size(); ++i) {
+      const ReadResult read = toy.junctions[i]->read(streams, nullptr);
+      const ReadResult flushed = toy.junctions[i]->read(flush(streams), nullptr);
+      testing::expect_close(read.branch_input, flushed.branch_input, 1e-14, scheme);
+      streams = toy.junctions[i]->write(read.streams, {toy.sublayer(i, read.branch_input), {}});
+    }
+  }
+}
+
+class Collect : public Recorder {
+ public:
+  struct Entry {
+    int64_t site;
+    std::string name;
+    at::Tensor before;
+    at::Tensor after;
+  };
+  void stream(const Site& site, const std::string& name, const at::Tensor& before, const at::Tensor& after) override {
+    entries.push_back({site.index, name, before, after});
+  }
+  void branch(const Site&, const at::Tensor& input, const at::Tensor& output) override {
+    inputs.push_back(input);
+    outputs.push_back(output);
+  }
+  std::vector<Entry> entries;
+  std::vector<at::Tensor> inputs;
+  std::vector<at::Tensor> outputs;
+};
+
+TEST(Streams, RecordsEachStreamBeforeAndAfterItsNorm) {
+  const Toy toy("siamese", 3, 6, {.eps = 1e-5});
+  Collect seen;
+  const at::Tensor e = randn({1, 2, 6}, 8);
+  toy.run(e, &seen);
+  ASSERT_EQ(seen.entries.size(), 12U);
+  ASSERT_EQ(seen.inputs.size(), 6U);
+  EXPECT_EQ(seen.entries[2].name, "X");
+  EXPECT_EQ(seen.entries[3].name, "Y");
+  // Site 1: the pending branch of site 0 is in both streams.
+  testing::expect_close(seen.entries[3].before, e + seen.outputs[0], 1e-14, "Y before");
+  testing::expect_close(seen.entries[2].before, toy.at_site(0, "x_norm", e) + seen.outputs[0] / std::sqrt(2.0), 1e-14,
+                        "X before");
+  testing::expect_close(seen.entries[2].after, toy.at_site(1, "x_norm", seen.entries[2].before), 1e-13, "X after");
+  testing::expect_close(seen.entries[3].after, toy.at_site(1, "y_norm", seen.entries[3].before), 1e-13, "Y after");
+
+  const Toy hybrid("siamese(x=hybrid)", 3, 6, {});
+  Collect hybrid_seen;
+  hybrid.run(e, &hybrid_seen);
+  EXPECT_FALSE(hybrid_seen.entries[0].after.defined());  // X has no norm at an attention site
+  EXPECT_TRUE(hybrid_seen.entries[2].after.defined());
+}
+
+}  // namespace
+}  // namespace siamese::residual

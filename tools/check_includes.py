@@ -1,0 +1,88 @@
+#!/usr/bin/env python3
+"""Reads the #include lines under siamese/ and fails on one that points up the room order:
+
+    base <- {config, io, kernels} <- ops <- nn <- residual <- models <- {data, formats} <- eval <- train <- report
+         <- {cli, python}
+
+Rooms in one pair of braces do not know each other. A torch-free room includes neither LibTorch nor a room that does,
+and nlohmann/json.hpp (slow to compile) stays out of headers.
+"""
+
+import re
+import sys
+from pathlib import Path
+
+LEVELS = [
+    ["base"],
+    ["config", "io", "kernels"],
+    ["ops"],
+    ["nn"],
+    ["residual"],
+    ["models"],
+    ["data", "formats"],
+    ["eval"],
+    ["train"],
+    ["report"],
+    ["cli", "python"],
+]
+LEVEL_OF = {room: level for level, rooms in enumerate(LEVELS) for room in rooms}
+TORCH_FREE = {"base", "config", "io", "kernels", "data", "report"}
+
+INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
+LIBTORCH = re.compile(r"^(torch|ATen|c10|caffe2)/")
+ROOTED = ("siamese/", "hwy/")  # Highway's foreach_target.h must be included with quotes
+
+
+def complaint(room: str, is_header: bool, quote: str, target: str) -> str | None:
+    """What is wrong with one include of `target` in a file of `room`, or None."""
+    if room in TORCH_FREE and LIBTORCH.match(target):
+        return f"room {room} is torch-free and may not include <{target}>"
+    if is_header and target == "nlohmann/json.hpp":
+        return "nlohmann/json.hpp belongs in .cc files only"
+    if quote == '"' and not target.startswith(ROOTED):
+        return f'"{target}" is not rooted at the repository: write "siamese/<room>/{Path(target).name}"'
+    if not target.startswith("siamese/"):
+        return None
+    other = target.split("/")[1]
+    if other == room:
+        return None
+    if other not in LEVEL_OF:
+        return f"{target}: no such room as {other}"
+    if LEVEL_OF[other] >= LEVEL_OF[room]:
+        return f"room {room} may not include {target}: {other} is not below it"
+    if room in TORCH_FREE and other not in TORCH_FREE:
+        return f"room {room} is torch-free and may not include {target}: {other} uses LibTorch"
+    return None
+
+
+def check(root: Path) -> list[str]:
+    """All complaints about the sources under root/siamese, as file:line: sentence."""
+    problems = []
+    for path in sorted((root / "siamese").rglob("*")):
+        if path.suffix not in (".h", ".cc"):
+            continue
+        name = path.relative_to(root)
+        room = name.parts[1]
+        if room not in LEVEL_OF:
+            problems.append(f"{name}: {room} is not a room of tools/check_includes.py")
+            continue
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+            match = INCLUDE.match(line)
+            problem = complaint(room, path.suffix == ".h", *match.groups()) if match else None
+            if problem:
+                problems.append(f"{name}:{number}: {problem}")
+    return problems
+
+
+def main() -> int:
+    root = Path(__file__).resolve().parent.parent
+    problems = check(root)
+    for problem in problems:
+        print(problem, file=sys.stderr)
+    if not problems:
+        print("check_includes: every include points down")
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

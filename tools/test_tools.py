@@ -1,0 +1,135 @@
+#!/usr/bin/env python3
+"""The checks of this folder can fail: each rule against a small tree that breaks it, and one that keeps it."""
+
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+import check_includes  # noqa: E402
+import check_tree  # noqa: E402
+
+FORMAT = "BasedOnStyle: Google\nColumnLimit: 120\n"
+
+
+class TreeCase(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.root = Path(folder.name)
+
+    def write(self, name: str, text: str, executable: bool = False) -> None:
+        path = self.root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+        if executable:
+            path.chmod(0o755)
+
+    def assert_complains(self, problems: list[str], *words: str) -> None:
+        self.assertEqual(len(problems), 1, problems)
+        for word in words:
+            self.assertIn(word, problems[0])
+
+
+class Includes(TreeCase):
+    def problems_of(self, name: str, *includes: str) -> list[str]:
+        self.write(name, "// what it is\n" + "".join(f"#include {include}\n" for include in includes))
+        return check_includes.check(self.root)
+
+    def test_downward_own_and_outside_includes_pass(self):
+        includes = ('"siamese/nn/norm.h"', '"siamese/residual/site.h"', "<ATen/ATen.h>", "<vector>", "<fmt/format.h>")
+        self.assertEqual(self.problems_of("siamese/residual/pre.cc", *includes), [])
+
+    def test_upward_include_fails(self):
+        problems = self.problems_of("siamese/nn/norm.h", '"siamese/residual/site.h"')
+        self.assert_complains(problems, "siamese/nn/norm.h:2", "residual")
+
+    def test_sibling_include_fails(self):
+        self.assert_complains(self.problems_of("siamese/io/npy.cc", '"siamese/config/value.h"'), "config")
+
+    def test_every_room_may_include_base_and_base_no_room(self):
+        for room in check_includes.LEVEL_OF:
+            self.assertIsNone(check_includes.complaint(room, True, '"', "siamese/base/check.h"), room)
+            if room != "base":
+                self.assertIsNotNone(check_includes.complaint("base", True, '"', f"siamese/{room}/x.h"), room)
+
+    def test_libtorch_in_a_torch_free_room_fails(self):
+        for room in sorted(check_includes.TORCH_FREE):
+            for header in ("torch/torch.h", "ATen/ATen.h", "c10/util/Half.h"):
+                self.assertIsNotNone(check_includes.complaint(room, False, "<", header), (room, header))
+        self.assert_complains(self.problems_of("siamese/data/text.cc", "<ATen/ATen.h>"), "torch-free", "ATen")
+
+    def test_a_torch_free_room_may_not_reach_libtorch_through_another(self):
+        self.assert_complains(self.problems_of("siamese/report/page.cc", '"siamese/train/config.h"'), "torch-free")
+
+    def test_json_in_a_header_fails_and_in_a_source_passes(self):
+        self.assertEqual(self.problems_of("siamese/io/a.cc", "<nlohmann/json.hpp>"), [])
+        self.assert_complains(self.problems_of("siamese/io/a.h", "<nlohmann/json.hpp>"), "siamese/io/a.h:2", "json")
+
+    def test_unrooted_include_fails(self):
+        self.assert_complains(self.problems_of("siamese/io/a.cc", '"../base/check.h"'), "not rooted")
+        self.assert_complains(self.problems_of("siamese/io/a.cc", '"npy.h"'), "not rooted")
+
+    def test_unknown_room_fails(self):
+        self.assert_complains(self.problems_of("siamese/misc/a.cc"), "misc")
+
+
+class Tree(TreeCase):
+    def setUp(self):
+        super().setUp()
+        self.write(".clang-format", FORMAT)
+        self.write("README.md", "`make demo`, then `make test`.\n")
+        self.write(".ci/run", "#!/bin/sh\nmake test\n", executable=True)
+        self.write("setup.sh", "#!/bin/sh\n", executable=True)
+
+    def problems(self) -> list[str]:
+        return check_tree.check(self.root)
+
+    def test_a_good_tree_passes(self):
+        self.write("siamese/a.cc", "int f() { return 1; }\n")
+        self.assertEqual(self.problems(), [])
+
+    def test_length(self):
+        self.write("tools/long.py", "x = 1\n" * check_tree.MAX_LINES)
+        self.assertEqual(self.problems(), [])
+        self.write("tools/long.py", "x = 1\n" * (check_tree.MAX_LINES + 1))
+        self.assert_complains(self.problems(), "tools/long.py", "401")
+
+    def test_length_of_data_is_free(self):
+        self.write("docs/table.md", "x\n" * 1000)
+        self.assertEqual(self.problems(), [])
+
+    def test_readme_without_a_command_fails(self):
+        self.write("README.md", "`make demo`\n")
+        self.assert_complains(self.problems(), "README.md", "make test")
+
+    def test_ci_without_make_test_fails(self):
+        self.write(".ci/run", "#!/bin/sh\necho make test\n")
+        self.assert_complains(self.problems(), ".ci/run")
+
+    def test_script_that_is_not_executable_fails(self):
+        (self.root / "setup.sh").chmod(0o644)
+        self.assert_complains(self.problems(), "setup.sh", "executable")
+
+    def test_machine_path_fails(self):
+        for folder in ("root", "home", "work"):
+            self.write("docs/a.md", f"fine\nsee /{folder}/someone/x\n")
+            self.assert_complains(self.problems(), "docs/a.md:2", folder)
+
+    def test_other_paths_pass(self):
+        self.write("docs/a.md", "runs/root/x https://example.org/home/x /usr/lib/x ~/work/x $HOME/work/x\n")
+        self.assertEqual(self.problems(), [])
+
+    def test_unformatted_source_fails(self):
+        self.write("siamese/a.cc", "int  f( ) {return 1;}\n")
+        self.assert_complains(self.problems(), "siamese/a.cc:1", "make format")
+
+    def test_binary_files_are_left_alone(self):
+        (self.root / "picture.png").write_bytes(b"\x89PNG\xff\xfe")
+        self.assertEqual(self.problems(), [])
+
+
+if __name__ == "__main__":
+    unittest.main()
