@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include <ATen/ATen.h>
+#include <c10/core/GradMode.h>
 
 #include "siamese/data/codec.h"
 
@@ -14,7 +15,7 @@ constexpr size_t kRows = 128;
 }  // namespace
 
 std::vector<bool> answered_exactly(const models::LanguageModel& model, const std::vector<data::Problem>& problems) {
-  const at::NoGradGuard no_grad;
+  const c10::NoGradGuard no_grad;
   const auto codec = data::arithmetic_codec();
   std::vector<bool> results;
   for (size_t first = 0; first < problems.size(); first += kRows) {

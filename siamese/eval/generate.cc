@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include <ATen/ATen.h>
+#include <c10/core/GradMode.h>
 
 #include "siamese/base/check.h"
 #include "siamese/base/random.h"
@@ -49,7 +50,7 @@ int64_t sample_token(std::vector<double> logits, const Sampling& sampling, uint6
 
 void generate(const models::LanguageModel& model, const std::vector<int64_t>& prompt, const Sampling& sampling,
               const std::function<bool(int64_t)>& emit) {
-  const at::NoGradGuard no_grad;
+  const c10::NoGradGuard no_grad;
   const int64_t context = model.config().context;
   const auto length = static_cast<int64_t>(prompt.size());
   if (prompt.empty()) throw UsageError("--prompt: expected at least one token, got none");

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include <ATen/ATen.h>
+#include <c10/core/GradMode.h>
 
 #include "siamese/eval/inputs.h"
 
@@ -11,7 +12,7 @@ namespace siamese::eval {
 
 HeldOut held_out_loss(const models::Model& model, const data::Dataset& dataset, int64_t context, int64_t rows,
                       int64_t batches) {
-  const at::NoGradGuard no_grad;
+  const c10::NoGradGuard no_grad;
   int64_t samples = rows * batches;
   if (dataset.samples() > 0) samples = std::min(samples, dataset.samples());
   HeldOut result;

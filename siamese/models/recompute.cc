@@ -1,6 +1,7 @@
 #include "siamese/models/recompute.h"
 
 #include <ATen/ATen.h>
+#include <c10/core/GradMode.h>
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/csrc/autograd/custom_function.h>
 
@@ -33,7 +34,7 @@ class Recompute : public torch::autograd::Function<Recompute> {
     const auto holder = context->saved_data["segment"].toCustomClass<SegmentHolder>();
     variable_list outputs;
     {
-      const at::AutoGradMode with_gradients(true);
+      const c10::AutoGradMode with_gradients(true);
       outputs = holder->segment(inputs);
     }
     variable_list roots;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include <ATen/ATen.h>
+#include <c10/core/GradMode.h>
 
 #include "siamese/models/recompute.h"
 #include "siamese/residual/registry.h"
@@ -34,7 +35,7 @@ residual::Streams Stack::run(residual::Streams streams, size_t first, size_t las
 
 at::Tensor Stack::operator()(const at::Tensor& embedding, const Sublayer& sublayer, const StackOptions& options) const {
   residual::Streams streams = topology_->open(embedding);
-  if (options.recompute_every <= 0 || !at::GradMode::is_enabled()) {
+  if (options.recompute_every <= 0 || !c10::GradMode::is_enabled()) {
     return topology_->close(run(std::move(streams), 0, sites_.size(), sublayer, options.recorder));
   }
   const auto length = static_cast<size_t>(2 * options.recompute_every);

@@ -5,6 +5,7 @@
 #include <sstream>
 
 #include <ATen/ATen.h>
+#include <c10/core/GradMode.h>
 
 #include "siamese/base/check.h"
 #include "siamese/base/nearest.h"
@@ -67,7 +68,7 @@ void load_tensors(const std::filesystem::path& path, const std::vector<NamedTens
     if (!wanted.contains(view.name)) problems.push_back("unknown " + view.name);
   }
   if (!problems.empty()) throw DataError(path.string() + ": does not fit the model: " + join(problems, "; "));
-  const at::NoGradGuard no_grad;
+  const c10::NoGradGuard no_grad;
   for (const auto& [name, value] : tensors) {
     const io::TensorView* const view = file.find(name);
     const at::Tensor stored = at::empty(value.sizes(), value.options().device(at::kCPU));

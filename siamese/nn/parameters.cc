@@ -2,6 +2,7 @@
 
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
+#include <c10/core/GradMode.h>
 
 #include "siamese/base/random.h"
 
@@ -70,7 +71,7 @@ at::Tensor Scope::add(std::string_view name, ParameterKind kind, at::IntArrayRef
 
 void scale_rows(const at::Tensor& weight, int64_t begin, int64_t end, double factor) {
   if (factor == 1 || weight.is_meta()) return;
-  const at::NoGradGuard no_grad;
+  const c10::NoGradGuard no_grad;
   weight.narrow(0, begin, end - begin).mul_(factor);
 }
 

@@ -4,6 +4,7 @@
 
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
+#include <c10/core/GradMode.h>
 
 #include "siamese/kernels/adamw.h"
 #include "siamese/ops/mode.h"
@@ -14,7 +15,7 @@ namespace plain {
 
 void adamw_step(const AdamWArguments& a, const at::Tensor& gradient, const at::Tensor& parameter,
                 const at::Tensor& first_moment, const at::Tensor& second_moment) {
-  const at::NoGradGuard no_grad;
+  const c10::NoGradGuard no_grad;
   const double bias1 = 1 - std::pow(a.beta1, static_cast<double>(a.applied_steps));
   const double bias2 = 1 - std::pow(a.beta2, static_cast<double>(a.applied_steps));
   const at::Tensor g = gradient * a.clip_scale;
@@ -31,7 +32,7 @@ void adamw_step(const AdamWArguments& a, const at::Tensor& gradient, const at::T
   if (!use_fused("adamw_step", {gradient, parameter, first_moment, second_moment}) || !parameter.is_contiguous()) {
     return plain::adamw_step(a, gradient, parameter, first_moment, second_moment);
   }
-  const at::NoGradGuard no_grad;
+  const c10::NoGradGuard no_grad;
   const at::Tensor g = gradient.contiguous();
   const auto steps = static_cast<double>(a.applied_steps);
   const kernels::AdamWStep step{.lr = a.lr,

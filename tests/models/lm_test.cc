@@ -10,7 +10,7 @@ namespace siamese::models {
 namespace {
 
 TEST(Lm, CachedGenerationEqualsUncachedForEveryScheme) {
-  const at::NoGradGuard no_grad;
+  const c10::NoGradGuard no_grad;
   for (const char* const scheme : kSchemes) {
     for (const Positions positions : {Positions::rope, Positions::learned}) {
       ModelConfig config = small_config(scheme);
@@ -34,7 +34,7 @@ TEST(Lm, CachedGenerationEqualsUncachedForEveryScheme) {
 }
 
 TEST(Lm, AFutureTokenChangesNothingBefore) {
-  const at::NoGradGuard no_grad;
+  const c10::NoGradGuard no_grad;
   const ModelConfig config = small_config("siamese(x=hybrid)");
   const auto model = make_lm(config);
   const at::Tensor tokens = random_inputs(config, 1, 3).tokens.narrow(1, 0, 12);

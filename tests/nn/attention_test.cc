@@ -19,7 +19,7 @@ struct Setup {
       : parameters(3, at::kDouble),
         attention(Scope(parameters), {kWidth, kHeads, kKvHeads, false, 1e-5}, norm,
                   Initializer({.std = 0.5}, kWidth, 1), 0, {}) {
-    const at::NoGradGuard no_grad;
+    const c10::NoGradGuard no_grad;
     uint64_t seed = 30;
     for (const auto& parameter : parameters.list()) {
       if (parameter.kind == ParameterKind::norm)
@@ -106,7 +106,7 @@ TEST(Attention, NormsHaveTheirWidths) {
 // One token at a time, and in two chunks, against all at once.
 TEST(Attention, CachedEqualsUncached) {
   const Rotary rotary(kTokens, kHeadDim, 100.0, at::kDouble);
-  const at::NoGradGuard no_grad;
+  const c10::NoGradGuard no_grad;
   const Setup setup(AttentionNorm::qkv);
   const at::Tensor x = randn({kBatch, kTokens, kWidth}, 1);
   const RotaryTables all = rotary.at(0, kTokens);

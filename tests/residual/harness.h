@@ -10,6 +10,7 @@
 #include "tests/support/tensors.h"
 
 #include <ATen/ATen.h>
+#include <c10/core/GradMode.h>
 
 #include "siamese/nn/parameters.h"
 #include "siamese/residual/registry.h"
@@ -33,7 +34,7 @@ class Toy {
       v.push_back((randn({width, width}, seed + 1) * 0.3).set_requires_grad(true));
     }
     // Random gains and shifts: a norm with gain 1 would hide a misplaced one.
-    const at::NoGradGuard no_grad;
+    const c10::NoGradGuard no_grad;
     uint64_t seed = 500;
     for (const auto& parameter : parameters.list()) {
       parameter.value.copy_(0.5 * randn(parameter.value.sizes(), ++seed) +

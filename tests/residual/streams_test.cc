@@ -13,7 +13,7 @@ TEST(Streams, FlushAddsNormGateAndCoefficientInThatOrder) {
   nn::Parameters parameters(1, at::kDouble);
   const nn::Norm norm(nn::Scope(parameters).child("n"), 3, {.eps = 1e-5});
   {
-    const at::NoGradGuard no_grad;
+    const c10::NoGradGuard no_grad;
     norm.gain().copy_(randn({3}, 9));
   }
   const at::Tensor branch = randn({2, 3}, 3);

@@ -45,7 +45,7 @@ function runNumbers(run) {
 function header() {
   const run = DATA.runs[0];
   const schemes = [...new Set(DATA.runs.map((one) => one.scheme).filter(Boolean))];
-  const facts = DATA.sweep ? [] : [run.label, isNumber(run.lr) && `lr ${formatLearningRate(run.lr)}`, isNumber(run.seed) && `seed ${run.seed}`].filter(Boolean);
+  const facts = DATA.sweep ? [] : [run.label !== run.scheme && run.label, isNumber(run.lr) && `lr ${formatLearningRate(run.lr)}`, isNumber(run.seed) && `seed ${run.seed}`].filter(Boolean);
   const states = DATA.sweep ? countStates().map(([state, count]) => el("span", { class: "pill " + state.replace(" ", "-") }, `${count} ${state}`)) : [statusPill(run.state)];
   return el("header", { class: "page-head" },
     el("div", { class: "kicker" }, "siamese \u00b7 " + (DATA.sweep ? "sweep report" : "run report")),
