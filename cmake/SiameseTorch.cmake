@@ -23,6 +23,7 @@ if(NOT EXISTS "${SIAMESE_TORCH_PREFIX}/lib/libtorch_cpu.so")
   message(FATAL_ERROR "LibTorch not found: run ./setup.sh, or pass -DSIAMESE_TORCH_PREFIX=<folder of the torch package>")
 endif()
 
+# The wheel brings headers of its own fmt, which come first: rooms with LibTorch use fmt header-only.
 add_library(siamese_torch INTERFACE IMPORTED)
 set(_lib ${SIAMESE_TORCH_PREFIX}/lib)
 set(_libraries ${_lib}/libtorch.so ${_lib}/libtorch_cpu.so ${_lib}/libc10.so)

@@ -16,6 +16,7 @@
 
 #include <torch/torch.h>
 
+#include "siamese/base/check.h"
 #include "siamese/residual/registry.h"
 
 namespace nn = siamese::nn;
@@ -71,8 +72,7 @@ class TinyMixer : public torch::nn::Module {
   std::vector<std::unique_ptr<residual::Junction>> junctions_;
 };
 
-int main(int argc, char** argv) {
-  const std::string scheme = argc > 1 ? argv[1] : "siamese";  // try: post, hybrid, siamese(depth_scale=none)
+void train(const std::string& scheme) {
   torch::manual_seed(1);
   TinyMixer model(scheme);
   torch::optim::AdamW optimizer(model.parameters(), torch::optim::AdamWOptions(3e-3));
@@ -84,6 +84,15 @@ int main(int argc, char** argv) {
     loss.backward();
     optimizer.step();
     if (step % 50 == 0) std::printf("step %3d  loss %.4f\n", step, loss.item<double>());
+  }
+}
+
+int main(int argc, char** argv) {
+  try {
+    train(argc > 1 ? argv[1] : "siamese");  // try: post, hybrid, "siamese(depth_scale=none)"
+  } catch (const siamese::Error& error) {
+    std::fprintf(stderr, "%s\n", error.what());
+    return static_cast<int>(error.code());
   }
   return 0;
 }
