@@ -22,7 +22,7 @@ class Recompute : public torch::autograd::Function<Recompute> {
   static variable_list forward(AutogradContext* context, const Segment& segment, at::TensorList inputs) {
     context->set_materialize_grads(false);
     context->save_for_backward(inputs.vec());
-    context->saved_data["segment"] = c10::make_intrusive<SegmentHolder>(segment);
+    context->saved_data["segment"] = c10::IValue::make_capsule(c10::make_intrusive<SegmentHolder>(segment));
     return segment(inputs.vec());  // gradients are off inside a custom function's forward
   }
 
@@ -31,11 +31,12 @@ class Recompute : public torch::autograd::Function<Recompute> {
     for (const auto& saved : context->get_saved_variables()) {
       inputs.push_back(saved.detach().set_requires_grad(saved.requires_grad()));
     }
-    const auto holder = context->saved_data["segment"].toCustomClass<SegmentHolder>();
+    const auto capsule = context->saved_data["segment"].toCapsule();
+    const Segment& segment = static_cast<const SegmentHolder&>(*capsule).segment;
     variable_list outputs;
     {
       const c10::AutoGradMode with_gradients(true);
-      outputs = holder->segment(inputs);
+      outputs = segment(inputs);
     }
     variable_list roots;
     variable_list root_grads;

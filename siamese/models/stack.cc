@@ -35,6 +35,9 @@ residual::Streams Stack::run(residual::Streams streams, size_t first, size_t las
 
 at::Tensor Stack::operator()(const at::Tensor& embedding, const Sublayer& sublayer, const StackOptions& options) const {
   residual::Streams streams = topology_->open(embedding);
+  // Streams that open as the same tensor become nodes of their own: then each gathers its gradient before they are
+  // added, in the same order whether a segment is recomputed or not.
+  for (auto& stream : streams.list) stream.value = at::alias(stream.value);
   if (options.recompute_every <= 0 || !c10::GradMode::is_enabled()) {
     return topology_->close(run(std::move(streams), 0, sites_.size(), sublayer, options.recorder));
   }

@@ -1,5 +1,7 @@
 #include "siamese/ops/norm.h"
 
+#include <optional>
+
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 #include <torch/csrc/autograd/custom_function.h>
@@ -32,14 +34,21 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::tensor_list;
 
+// An absent gain or bias is no input of the autograd node; an undefined tensor may not be one.
+std::optional<at::Tensor> if_defined(const at::Tensor& tensor) {
+  return tensor.defined() ? std::optional(tensor) : std::nullopt;
+}
+
 const float* data_or_null(const at::Tensor& tensor) {
   return tensor.defined() ? tensor.const_data_ptr<float>() : nullptr;
 }
 
 class RmsNorm : public torch::autograd::Function<RmsNorm> {
  public:
-  static at::Tensor forward(AutogradContext* context, const at::Tensor& input, const at::Tensor& gain, double eps) {
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& input,
+                            const std::optional<at::Tensor>& maybe_gain, double eps) {
     const at::Tensor x = input.contiguous();
+    const at::Tensor gain = maybe_gain.value_or(at::Tensor());
     const int64_t cols = x.size(-1);
     const int64_t rows = x.numel() / cols;
     at::Tensor y = at::empty_like(x);
@@ -73,9 +82,12 @@ class RmsNorm : public torch::autograd::Function<RmsNorm> {
 
 class LayerNorm : public torch::autograd::Function<LayerNorm> {
  public:
-  static at::Tensor forward(AutogradContext* context, const at::Tensor& input, const at::Tensor& gain,
-                            const at::Tensor& bias, double eps) {
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& input,
+                            const std::optional<at::Tensor>& maybe_gain, const std::optional<at::Tensor>& maybe_bias,
+                            double eps) {
     const at::Tensor x = input.contiguous();
+    const at::Tensor gain = maybe_gain.value_or(at::Tensor());
+    const at::Tensor bias = maybe_bias.value_or(at::Tensor());
     const int64_t cols = x.size(-1);
     const int64_t rows = x.numel() / cols;
     at::Tensor y = at::empty_like(x);
@@ -102,7 +114,8 @@ class LayerNorm : public torch::autograd::Function<LayerNorm> {
     const at::Tensor dy = grads[0].contiguous();
     const int64_t cols = x.size(-1);
     const bool want_gain = gain.defined() && context->needs_input_grad(1);
-    const bool want_bias = context->saved_data["has_bias"].toBool() && context->needs_input_grad(2);
+    const bool want_bias =
+        context->saved_data["has_bias"].toBool() && context->needs_input_grad(gain.defined() ? 2 : 1);
     at::Tensor dx = at::empty_like(x);
     RowPartials partials(x.numel() / cols, cols, 2);
     partials.for_each([&](int64_t begin, int64_t end, float* const* sums) {
@@ -120,12 +133,12 @@ class LayerNorm : public torch::autograd::Function<LayerNorm> {
 
 at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& gain, double eps) {
   if (!use_fused("rms_norm", {x, gain})) return plain::rms_norm(x, gain, eps);
-  return RmsNorm::apply(x, gain, eps);
+  return RmsNorm::apply(x, if_defined(gain), eps);
 }
 
 at::Tensor layer_norm(const at::Tensor& x, const at::Tensor& gain, const at::Tensor& bias, double eps) {
   if (!use_fused("layer_norm", {x, gain, bias})) return plain::layer_norm(x, gain, bias, eps);
-  return LayerNorm::apply(x, gain, bias, eps);
+  return LayerNorm::apply(x, if_defined(gain), if_defined(bias), eps);
 }
 
 }  // namespace siamese::ops

@@ -14,8 +14,8 @@ constexpr int64_t kHeads = 6;
 constexpr int64_t kKvHeads = 2;
 constexpr int64_t kHeadDim = 2;
 
-struct Setup {
-  explicit Setup(AttentionNorm norm)
+struct Case {
+  explicit Case(AttentionNorm norm)
       : parameters(3, at::kDouble),
         attention(Scope(parameters), {kWidth, kHeads, kKvHeads, false, 1e-5}, norm,
                   Initializer({.std = 0.5}, kWidth, 1), 0, {}) {
@@ -37,14 +37,14 @@ at::Tensor rms(const at::Tensor& x, const at::Tensor& gain) {
 }
 
 // One head of one sample at a time: norms, rotation, causal softmax, written with loops.
-at::Tensor by_hand(const Setup& setup, AttentionNorm norm, const at::Tensor& x, double theta) {
-  at::Tensor qkv = x.matmul(setup.weight("qkv.weight").t());
+at::Tensor by_hand(const Case& sample, AttentionNorm norm, const at::Tensor& x, double theta) {
+  at::Tensor qkv = x.matmul(sample.weight("qkv.weight").t());
   at::Tensor q = qkv.slice(2, 0, kWidth);
   at::Tensor k = qkv.slice(2, kWidth, kWidth + kKvHeads * kHeadDim);
   at::Tensor v = qkv.slice(2, kWidth + kKvHeads * kHeadDim);
   if (norm == AttentionNorm::qk_full) {
-    q = rms(q, setup.weight("q_norm.weight"));
-    k = rms(k, setup.weight("k_norm.weight"));
+    q = rms(q, sample.weight("q_norm.weight"));
+    k = rms(k, sample.weight("k_norm.weight"));
   }
   const at::Tensor mixed = at::zeros({kBatch, kTokens, kWidth}, at::kDouble);
   for (int64_t b = 0; b < kBatch; ++b) {
@@ -54,10 +54,10 @@ at::Tensor by_hand(const Setup& setup, AttentionNorm norm, const at::Tensor& x, 
       at::Tensor kh = k[b].slice(1, g * kHeadDim, (g + 1) * kHeadDim);
       at::Tensor vh = v[b].slice(1, g * kHeadDim, (g + 1) * kHeadDim);
       if (norm == AttentionNorm::qk || norm == AttentionNorm::qkv) {
-        qh = rms(qh, setup.weight("q_norm.weight"));
-        kh = rms(kh, setup.weight("k_norm.weight"));
+        qh = rms(qh, sample.weight("q_norm.weight"));
+        kh = rms(kh, sample.weight("k_norm.weight"));
       }
-      if (norm == AttentionNorm::qkv) vh = rms(vh, setup.weight("v_norm.weight"));
+      if (norm == AttentionNorm::qkv) vh = rms(vh, sample.weight("v_norm.weight"));
       const auto rotated = [theta](const at::Tensor& head) {
         const at::Tensor out = head.clone();
         for (int64_t t = 0; t < kTokens; ++t) {
@@ -80,7 +80,7 @@ at::Tensor by_hand(const Setup& setup, AttentionNorm norm, const at::Tensor& x, 
       }
     }
   }
-  return mixed.matmul(setup.weight("out.weight").t());
+  return mixed.matmul(sample.weight("out.weight").t());
 }
 
 TEST(Attention, EqualsTheFormulaForEveryNorm) {
@@ -88,29 +88,29 @@ TEST(Attention, EqualsTheFormulaForEveryNorm) {
   const RotaryTables tables = rotary.at(0, kTokens);
   for (const AttentionNorm norm :
        {AttentionNorm::none, AttentionNorm::qk, AttentionNorm::qk_full, AttentionNorm::qkv}) {
-    const Setup setup(norm);
+    const Case sample(norm);
     const at::Tensor x = randn({kBatch, kTokens, kWidth}, 1);
-    testing::expect_close(setup.attention(x, &tables), by_hand(setup, norm, x, 100.0), 1e-11,
+    testing::expect_close(sample.attention(x, &tables), by_hand(sample, norm, x, 100.0), 1e-11,
                           std::string(enum_text(norm)));
   }
 }
 
 TEST(Attention, NormsHaveTheirWidths) {
-  EXPECT_EQ(Setup(AttentionNorm::none).parameters.list().size(), 2U);
-  EXPECT_EQ(Setup(AttentionNorm::qk).weight("k_norm.weight").numel(), kHeadDim);
-  EXPECT_EQ(Setup(AttentionNorm::qk_full).weight("q_norm.weight").numel(), kWidth);
-  EXPECT_EQ(Setup(AttentionNorm::qk_full).weight("k_norm.weight").numel(), kKvHeads * kHeadDim);
-  EXPECT_EQ(Setup(AttentionNorm::qkv).weight("v_norm.weight").numel(), kHeadDim);
+  EXPECT_EQ(Case(AttentionNorm::none).parameters.list().size(), 2U);
+  EXPECT_EQ(Case(AttentionNorm::qk).weight("k_norm.weight").numel(), kHeadDim);
+  EXPECT_EQ(Case(AttentionNorm::qk_full).weight("q_norm.weight").numel(), kWidth);
+  EXPECT_EQ(Case(AttentionNorm::qk_full).weight("k_norm.weight").numel(), kKvHeads * kHeadDim);
+  EXPECT_EQ(Case(AttentionNorm::qkv).weight("v_norm.weight").numel(), kHeadDim);
 }
 
 // One token at a time, and in two chunks, against all at once.
 TEST(Attention, CachedEqualsUncached) {
   const Rotary rotary(kTokens, kHeadDim, 100.0, at::kDouble);
   const c10::NoGradGuard no_grad;
-  const Setup setup(AttentionNorm::qkv);
+  const Case sample(AttentionNorm::qkv);
   const at::Tensor x = randn({kBatch, kTokens, kWidth}, 1);
   const RotaryTables all = rotary.at(0, kTokens);
-  const at::Tensor whole = setup.attention(x, &all);
+  const at::Tensor whole = sample.attention(x, &all);
   for (const std::vector<int64_t>& chunks : {std::vector<int64_t>{1, 1, 1, 1, 1}, std::vector<int64_t>{2, 3}}) {
     KeyValues cache{at::zeros({kBatch, kKvHeads, kTokens, kHeadDim}, at::kDouble),
                     at::zeros({kBatch, kKvHeads, kTokens, kHeadDim}, at::kDouble)};
@@ -118,7 +118,7 @@ TEST(Attention, CachedEqualsUncached) {
     int64_t past = 0;
     for (const int64_t count : chunks) {
       const RotaryTables tables = rotary.at(past, count);
-      parts.push_back(setup.attention(x.narrow(1, past, count), &tables, past, &cache));
+      parts.push_back(sample.attention(x.narrow(1, past, count), &tables, past, &cache));
       past += count;
     }
     testing::expect_close(at::cat(parts, 1), whole, 1e-12, "cached");

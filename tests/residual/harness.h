@@ -22,8 +22,9 @@ using testing::randn;
 // A model of `blocks` blocks in double whose sublayers are G_i(x) = tanh(x W_i) + 0.3 x V_i.
 class Toy {
  public:
-  Toy(const std::string& scheme, int64_t blocks, int64_t width, const nn::NormSpec& norm, bool modulated = false)
-      : blocks(blocks), width(width), norm(norm), parameters(5, at::kDouble) {
+  Toy(const std::string& scheme, int64_t block_count, int64_t stream_width, const nn::NormSpec& spec,
+      bool modulated = false)
+      : blocks(block_count), width(stream_width), norm(spec), parameters(5, at::kDouble) {
     const Build build{.width = width, .blocks = blocks, .norm = norm, .modulated = modulated};
     const nn::Scope root(parameters);
     topology = make_topology(scheme, root.child("close"), build);

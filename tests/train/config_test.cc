@@ -1,0 +1,67 @@
+#include "siamese/train/config.h"
+
+#include "tests/train/tiny_run.h"
+
+#include "siamese/base/check.h"
+#include "siamese/config/load.h"
+#include "siamese/config/yaml.h"
+#include "siamese/models/registry.h"
+
+namespace siamese::train {
+namespace {
+
+std::string refusal(const std::string& override_text) {
+  try {
+    tiny_config({override_text});
+  } catch (const UsageError& error) {
+    return error.what();
+  }
+  return "accepted";
+}
+
+TEST(RunConfig, TextRoundTrips) {
+  const RunConfig config =
+      tiny_config({"model.residual=siamese(x=hybrid, input_norm=false)", "optim.lr=0.1234567890123", "data.source=text",
+                   "data.train=['a b.txt', \"c,d\"]", "train.seed=18446744073709551615"});
+  const std::string text = config_text(config);
+  EXPECT_EQ(config_text(read_config(config::parse_yaml(text, "again"))), text);
+}
+
+TEST(RunConfig, EveryKeyCanBeOverriddenByItsOwnPrintedValue) {
+  const RunConfig config = tiny_config();
+  for (const auto& [key, value] : config::flatten(config::print(config))) {
+    const RunConfig again = tiny_config({key + "=" + value});
+    EXPECT_EQ(config_text(again), config_text(config)) << key << "=" << value;
+  }
+}
+
+TEST(RunConfig, RefusalsNameTheKey) {
+  EXPECT_NE(refusal("optim.lr=-1").find("optim.lr: expected a number > 0, got -1"), std::string::npos)
+      << refusal("optim.lr=-1");
+  EXPECT_NE(refusal("optim.beta2=1").find("optim.beta2"), std::string::npos);
+  EXPECT_NE(refusal("train.micro_batch=3").find("train.micro_batch: expected a divisor of train.batch (4), got 3"),
+            std::string::npos);
+  EXPECT_NE(refusal("train.setps=3").find("train.setps: unknown key (did you mean 'steps'?)"), std::string::npos)
+      << refusal("train.setps=3");
+  EXPECT_NE(refusal("train.steps=many").find("train.steps: expected a whole number, got 'many'"), std::string::npos);
+  EXPECT_NE(refusal("train.steps=0").find("train.steps"), std::string::npos);
+  EXPECT_NE(refusal("engine.ops=quick").find("engine.ops: expected one of auto, plain, fused"), std::string::npos);
+  EXPECT_NE(refusal("optim.schedule.final=2").find("optim.schedule.final"), std::string::npos);
+  EXPECT_NE(refusal("init.cut=-1").find("init.cut"), std::string::npos);
+}
+
+TEST(RunConfig, ShippedRecipesAreValidAndCountTheirParameters) {
+  const std::vector<std::filesystem::path> folders = {SIAMESE_CONFIG_FOLDER};
+  int recipes = 0;
+  for (const auto& name : config::list_configs(folders)) {
+    const config::Value value = config::load(name, {}, folders);
+    if (value.find("variants") != nullptr) continue;
+    const RunConfig config = read_config(value);
+    EXPECT_GT(models::make_model(config.model, config.init, 0, at::kMeta)->parameters().count(), 0) << name;
+    ++recipes;
+  }
+  EXPECT_GE(recipes, 8);
+}
+
+}  // namespace
+}  // namespace siamese::train

@@ -1,0 +1,126 @@
+#include "siamese/train/run.h"
+
+#include "tests/train/tiny_run.h"
+
+#include "siamese/base/check.h"
+#include "siamese/train/checkpoint.h"
+#include "siamese/train/trainer.h"
+
+namespace siamese::train {
+namespace {
+
+namespace fs = std::filesystem;
+
+nlohmann::json run_file(const fs::path& dir) { return nlohmann::json::parse(io::read_file(dir / "run.json")); }
+
+TEST(Run, LeavesWhatTheRunDirectoryPromises) {
+  const TemporaryFolder folder("layout");
+  const fs::path run = folder / "run";
+  start_run(tiny_config(), run, false, "a label", {});
+  for (const char* const file :
+       {"config.yaml", "metrics.jsonl", "eval.jsonl", "run.json", "latest", "step4/trainer.json",
+        "step12/model.safetensors", "step12/optim.safetensors", "step12/config.yaml"}) {
+    EXPECT_TRUE(fs::exists(run / file)) << file;
+  }
+  EXPECT_EQ(run_file(run)["status"], "finished");
+  EXPECT_EQ(run_file(run)["label"], "a label");
+  const auto metrics = timeless_lines(run / "metrics.jsonl");
+  ASSERT_EQ(metrics.size(), 12U);
+  EXPECT_EQ(metrics[11]["step"], 12);
+  EXPECT_EQ(metrics[11]["tokens"], 12 * 4 * 24);
+  EXPECT_EQ(metrics[5]["sites"].size(), 4U);
+  EXPECT_EQ(metrics[5]["sites"][1]["streams"][0]["name"], "X");
+  EXPECT_GT(metrics[5]["sites"][1]["grad_norm"].get<double>(), 0);
+  EXPECT_FALSE(metrics[6].contains("sites"));
+  const auto evals = timeless_lines(run / "eval.jsonl");
+  ASSERT_EQ(evals.size(), 3U);  // steps 5, 10 and the end
+  EXPECT_EQ(evals[2]["step"], 12);
+  EXPECT_EQ(evals[2]["accuracy"]["groups"].size(), 3U);
+}
+
+TEST(Run, AnExistingDirectoryIsNotTouchedWithoutOverwrite) {
+  const TemporaryFolder folder("exists");
+  start_run(tiny_config(), folder / "run", false, "", {});
+  const std::string before = io::read_file(folder / "run" / "metrics.jsonl");
+  EXPECT_THROW(start_run(tiny_config({"train.steps=2"}), folder / "run", false, "", {}), UsageError);
+  EXPECT_EQ(io::read_file(folder / "run" / "metrics.jsonl"), before);
+  start_run(tiny_config({"train.steps=2"}), folder / "run", true, "", {});
+  EXPECT_EQ(timeless_lines(folder / "run" / "metrics.jsonl").size(), 2U);
+  EXPECT_FALSE(fs::exists(folder / "run" / "step12"));
+  // --overwrite is for runs only.
+  fs::create_directories(folder / "precious");
+  std::ofstream(folder / "precious" / "thesis.tex") << "text";
+  EXPECT_THROW(start_run(tiny_config(), folder / "precious", true, "", {}), UsageError);
+  EXPECT_TRUE(fs::exists(folder / "precious" / "thesis.tex"));
+}
+
+TEST(Run, BadDataIsRefusedBeforeAnythingIsWritten) {
+  const TemporaryFolder folder("bad");
+  const RunConfig missing = tiny_config({"data.source=text", "data.train=[/nonexistent/text.txt]"});
+  EXPECT_THROW(start_run(missing, folder / "run", false, "", {}), DataError);
+  EXPECT_FALSE(fs::exists(folder / "run"));
+  std::ofstream(folder / "a_file") << "x";
+  EXPECT_THROW(start_run(tiny_config(), folder / "a_file" / "run", false, "", {}), SystemError);
+}
+
+TEST(Run, NonFiniteStepsAreSkippedThenTheRunHasDiverged) {
+  const TemporaryFolder folder("diverge");
+  // Weights of this size overflow in the first product.
+  const RunConfig config = tiny_config({"init.std=1e30", "train.max_skips=3", "model.residual=pre"});
+  EXPECT_THROW(start_run(config, folder / "run", false, "", {}), DivergedError);
+  EXPECT_EQ(run_file(folder / "run")["status"], "diverged");
+  const auto metrics = timeless_lines(folder / "run" / "metrics.jsonl");
+  ASSERT_EQ(metrics.size(), 3U);
+  EXPECT_EQ(metrics[0]["skipped"], true);
+  EXPECT_TRUE(metrics[0]["loss"].is_null() || metrics[0]["grad_norm"].is_null());
+}
+
+TEST(Run, SkippedStepsLeaveTheWeightsAlone) {
+  Trainer trainer(tiny_config({"init.std=1e30", "model.residual=pre"}));
+  std::vector<at::Tensor> before;
+  for (const auto& parameter : trainer.model().parameters().list()) before.push_back(parameter.value.detach().clone());
+  EXPECT_TRUE(trainer.step().skipped);
+  for (size_t i = 0; i < before.size(); ++i) {
+    EXPECT_TRUE(at::equal(before[i], trainer.model().parameters().list()[i].value));
+  }
+  EXPECT_EQ(trainer.state().skipped_steps, 1);
+  EXPECT_EQ(trainer.state().applied_steps, 0);
+}
+
+TEST(Run, InitFromStartsWithTheWeightsOfAnotherRun) {
+  const TemporaryFolder folder("from");
+  start_run(tiny_config(), folder / "first", false, "", {});
+  const Trainer trainer(tiny_config({"init.from=" + (folder / "first").string()}));
+  const auto loaded = load_model(folder / "first");
+  for (size_t i = 0; i < loaded.model->parameters().list().size(); ++i) {
+    EXPECT_TRUE(at::equal(loaded.model->parameters().list()[i].value, trainer.model().parameters().list()[i].value));
+  }
+  EXPECT_EQ(trainer.state().step, 0);
+  EXPECT_THROW(Trainer(tiny_config({"model.residual=pre", "init.from=" + (folder / "first").string()})), DataError);
+}
+
+TEST(Run, BrokenCheckpointsAreNamed) {
+  const TemporaryFolder folder("broken");
+  start_run(tiny_config(), folder / "run", false, "", {});
+  const fs::path weights = folder / "run" / "step12" / "model.safetensors";
+  fs::resize_file(weights, fs::file_size(weights) / 2);
+  try {
+    load_model(folder / "run");
+    FAIL() << "accepted";
+  } catch (const DataError& error) {
+    EXPECT_NE(std::string(error.what()).find("model.safetensors"), std::string::npos) << error.what();
+  }
+  EXPECT_THROW(load_model(folder / "nothing"), DataError);
+}
+
+TEST(Run, LearnsOneDigitAdditionBelowChance) {
+  const TemporaryFolder folder("learns");
+  start_run(tiny_config(
+                {"train.steps=60", "train.batch=16", "optim.lr=1e-2", "data.operations=+", "train.checkpoint_every=0"}),
+            folder / "run", false, "", {});
+  const auto metrics = timeless_lines(folder / "run" / "metrics.jsonl");
+  EXPECT_LT(metrics.back()["loss"].get<double>(), 0.75 * metrics.front()["loss"].get<double>());
+}
+
+}  // namespace
+}  // namespace siamese::train

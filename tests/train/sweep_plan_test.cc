@@ -1,0 +1,57 @@
+#include "siamese/train/sweep_plan.h"
+
+#include <set>
+
+#include "tests/train/tiny_run.h"
+
+#include "siamese/base/check.h"
+
+namespace siamese::train {
+namespace {
+
+namespace fs = std::filesystem;
+
+SweepPlan plan(const TemporaryFolder& folder, const std::string& text, const std::vector<std::string>& overrides = {}) {
+  std::ofstream(folder / "base.yaml") << "train: {steps: 7}\n";
+  std::ofstream(folder / "sweep.yaml") << text;
+  return plan_sweep(folder / "sweep.yaml", overrides, {});
+}
+
+TEST(SweepPlan, EveryVariantAtEveryPointOfTheGrid) {
+  const TemporaryFolder folder("sweep");
+  const auto result =
+      plan(folder,
+           "sweep: name\nconfig: base\nset: {model.width: 32}\n"
+           "variants:\n  - {model.residual: pre, model.attention_norm: qkv}\n  - {model.residual: siamese(x=hybrid)}\n"
+           "grid: {optim.lr: [1e-3, 0.01], train.seed: [1, 2, 3]}\n",
+           {"model.blocks=2"});
+  EXPECT_EQ(result.name, "name");
+  ASSERT_EQ(result.runs.size(), 12U);
+  EXPECT_EQ(result.runs[0].variant, "pre, attention_norm=qkv");
+  EXPECT_EQ(result.runs[0].dir, "pre-attention_norm-qkv-lr1e-3-seed1");
+  EXPECT_EQ(result.runs[1].dir, "siamese-x-hybrid-lr1e-3-seed1");
+  EXPECT_EQ(result.runs[11].config.optim.lr, 0.01);
+  EXPECT_EQ(result.runs[11].config.train.seed, 3U);
+  EXPECT_EQ(result.runs[11].config.model.residual, "siamese(x=hybrid)");
+  EXPECT_EQ(result.runs[11].config.model.width, 32);
+  EXPECT_EQ(result.runs[11].config.model.blocks, 2);
+  EXPECT_EQ(result.runs[11].config.train.steps, 7);
+  std::set<std::string> names;
+  for (const auto& run : result.runs) names.insert(run.dir);
+  EXPECT_EQ(names.size(), 12U);
+  EXPECT_EQ(nlohmann::json::parse(to_json(result))["runs"].size(), 12U);
+}
+
+TEST(SweepPlan, MistakesAreNamed) {
+  const TemporaryFolder folder("sweep_bad");
+  EXPECT_THROW(plan(folder, "config: base\nvariant: []\n"), UsageError);
+  EXPECT_THROW(plan(folder, "variants: []\n"), UsageError);
+  EXPECT_THROW(plan(folder, "config: base\nvariants:\n  - {model.residual: pre}\n  - {model.residual: pre}\n"),
+               UsageError);
+  EXPECT_THROW(plan(folder, "config: base\ngrid: {train.seed: []}\n"), UsageError);
+  EXPECT_THROW(plan(folder, "config: base\ngrid: {train.sed: [1]}\n"), UsageError);
+  EXPECT_THROW(plan(folder, "- a\n"), UsageError);
+}
+
+}  // namespace
+}  // namespace siamese::train

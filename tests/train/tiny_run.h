@@ -1,0 +1,75 @@
+// A run that takes a second, in a folder that goes away.
+#pragma once
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+#include <unistd.h>
+
+#include "siamese/config/fields.h"
+#include "siamese/config/value.h"
+#include "siamese/io/atomic_file.h"
+#include "siamese/io/json_lines.h"
+#include "siamese/train/run.h"
+
+namespace siamese::train {
+
+class TemporaryFolder {
+ public:
+  explicit TemporaryFolder(const std::string& name)
+      : path_(std::filesystem::temp_directory_path() / ("siamese_" + name + "_" + std::to_string(getpid()))) {
+    std::filesystem::remove_all(path_);
+    std::filesystem::create_directories(path_);
+  }
+  ~TemporaryFolder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  std::filesystem::path operator/(const std::string& name) const { return path_ / name; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+inline RunConfig tiny_config(const std::vector<std::string>& overrides = {}) {
+  config::Value value = config::Value::map();
+  std::vector<std::string> all = {
+      "model.width=16",  "model.blocks=2",       "model.heads=2",      "model.context=24", "data.digits=1",
+      "train.steps=12",  "train.batch=4",        "train.eval_every=5", "eval.batches=1",   "train.checkpoint_every=4",
+      "eval.problems=3", "train.record_every=6", "engine.threads=1"};
+  all.insert(all.end(), overrides.begin(), overrides.end());
+  for (const auto& assignment : all) config::apply_override(value, assignment);
+  return read_config(value);
+}
+
+// metrics.jsonl without what the clock decides.
+inline std::vector<nlohmann::json> timeless_lines(const std::filesystem::path& path) {
+  std::vector<nlohmann::json> lines;
+  for (const auto& line : io::read_json_lines(path)) {
+    auto json = nlohmann::json::parse(line);
+    json.erase("step_ms");
+    json.erase("tokens_per_s");
+    lines.push_back(json);
+  }
+  return lines;
+}
+
+inline void expect_same_runs(const std::filesystem::path& a, const std::filesystem::path& b, int64_t step) {
+  EXPECT_EQ(timeless_lines(a / "metrics.jsonl"), timeless_lines(b / "metrics.jsonl"));
+  EXPECT_EQ(timeless_lines(a / "eval.jsonl"), timeless_lines(b / "eval.jsonl"));
+  const std::string folder = "step" + std::to_string(step);
+  for (const char* const file : {"model.safetensors", "optim.safetensors", "trainer.json"}) {
+    EXPECT_EQ(io::read_file(a / folder / file), io::read_file(b / folder / file)) << file;
+  }
+}
+
+// Stops after a number of steps, as Ctrl-C would.
+inline RunHooks stop_after(int steps) {
+  return {nullptr, [left = steps]() mutable { return --left == 0 ? 2 : 0; }};
+}
+
+}  // namespace siamese::train
