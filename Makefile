@@ -13,7 +13,7 @@ say = @printf '\n== %s\n' "$(1)"
 build: ## build the release binary, build/release/siamese
 	$(call say,Building the release preset)
 	cmake --preset release
-	cmake --build --preset release
+	cmake --build --preset release --target siamese
 
 setup: ## install what is missing (Debian packages, .venv with torch)
 	@./setup.sh
@@ -23,7 +23,10 @@ demo: setup build ## train the default comparison; finished runs are kept, inter
 	$(SIAMESE) sweep configs/demo.yaml --out runs/demo
 	@printf '\nOpen %s/runs/demo/report.html in a browser.\n' "$(CURDIR)"
 
-test: setup check build ## every check and test
+test: setup check ## every check and test
+	$(call say,Building the release preset and its tests)
+	cmake --preset release
+	cmake --build --preset release
 	$(call say,Building and running the torch-free rooms with AddressSanitizer and UBSan)
 	cmake --preset asan-core
 	cmake --build --preset asan-core

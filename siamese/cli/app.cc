@@ -8,6 +8,7 @@
 #include <c10/util/Exception.h>
 
 #include "siamese/base/check.h"
+#include "siamese/base/nearest.h"
 #include "siamese/cli/verbs.h"
 #include "siamese/cli/version.h"
 
@@ -20,6 +21,16 @@ int fail(Exit code, const std::string& message) {
 }
 
 std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
+
+// CLI11 would only say that some verb is missing.
+void check_verb(const CLI::App& app, int argc, char** argv) {
+  if (argc < 2 || argv[1][0] == '-') return;
+  std::vector<std::string> verbs;
+  for (const auto* verb : app.get_subcommands({})) verbs.push_back(verb->get_name());
+  if (std::find(verbs.begin(), verbs.end(), argv[1]) != verbs.end()) return;
+  throw UsageError("unknown verb '" + std::string(argv[1]) + "'" + did_you_mean(argv[1], verbs) +
+                   "; known: " + join(verbs));
+}
 
 }  // namespace
 
@@ -43,6 +54,7 @@ int run(int argc, char** argv) {
   add_config(app);
   add_schemes(app);
   try {
+    check_verb(app, argc, argv);
     app.parse(argc, argv);
     return exit_code;
   } catch (const CLI::Success& wanted) {  // --help, --version

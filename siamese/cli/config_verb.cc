@@ -21,18 +21,18 @@ struct ConfigArguments {
   std::string config;
   std::vector<std::string> overrides;
 
-  train::RunConfig read() const { return train::read_config(config::load(config, overrides, config_folders())); }
+  train::RunConfig read() const { return load_run_config(config, overrides); }
 };
 
 std::string short_count(double count) {
-  for (const auto& [size, unit] :
-       {std::pair{1e15, "P"}, std::pair{1e12, "T"}, std::pair{1e9, "B"}, std::pair{1e6, "M"}, std::pair{1e3, "K"}}) {
+  for (const auto& [size, unit] : {std::pair{1e18, "E"}, std::pair{1e15, "P"}, std::pair{1e12, "T"},
+                                   std::pair{1e9, "B"}, std::pair{1e6, "M"}, std::pair{1e3, "K"}}) {
     if (count >= size) return fmt::format("{:.4g}{}", count / size, unit);
   }
   return fmt::format("{}", count);
 }
 
-bool is_recipe(const std::string& name) { return !name.starts_with("sweeps/") && name != "demo"; }
+bool is_recipe(const std::string& name) { return config::load(name, {}, config_folders()).find("variants") == nullptr; }
 
 void list_recipes() {
   std::vector<std::vector<std::string>> rows = {

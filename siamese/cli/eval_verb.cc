@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include "siamese/base/check.h"
 #include "siamese/cli/table.h"
 #include "siamese/cli/verbs.h"
 #include "siamese/config/fields.h"
@@ -46,6 +47,9 @@ void evaluate_run(const EvalArguments& arguments) {
   config::Value value = config::print(loaded.config);
   for (const auto& assignment : arguments.overrides) config::apply_override(value, assignment);
   const train::RunConfig config = train::read_config(value);
+  if (config::to_yaml(config::print(config.model)) != config::to_yaml(config::print(loaded.config.model))) {
+    throw UsageError("eval: the keys of model belong to the checkpoint and cannot be overridden");
+  }
   train::apply_engine(config.engine);
   const auto test =
       data::open_dataset(config.data, data::Split::test, loaded.config.model.context, loaded.config.model.vocab, 0);

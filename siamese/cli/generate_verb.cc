@@ -25,10 +25,11 @@ void generate_text(const GenerateArguments& arguments) {
   if (model == nullptr) throw UsageError(arguments.run + ": generate needs a language model");
   const auto codec = data::make_codec(loaded.config.data);
   const bool arithmetic = loaded.config.data.source == data::Source::arithmetic;
+  std::vector<int64_t> prompt = codec->encode(arguments.prompt);
   // Arithmetic samples begin with a line break and an answer ends with one.
-  const std::string start = arithmetic && !arguments.prompt.starts_with("\n") ? "\n" : "";
+  if (arithmetic && !arguments.prompt.starts_with("\n")) prompt.insert(prompt.begin(), codec->encode("\n")[0]);
   bool first = true;
-  eval::generate(*model, codec->encode(start + arguments.prompt), arguments.sampling, [&](int64_t token) {
+  eval::generate(*model, prompt, arguments.sampling, [&](int64_t token) {
     const std::string text = codec->decode(std::span(&token, 1));
     if (arithmetic && text == "\n") return false;
     std::printf("%s%s", codec->is_text() || first ? "" : " ", text.c_str());

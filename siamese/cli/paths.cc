@@ -2,6 +2,9 @@
 
 #include <algorithm>
 
+#include "siamese/base/check.h"
+#include "siamese/config/load.h"
+
 namespace siamese::cli {
 namespace fs = std::filesystem;
 
@@ -16,6 +19,14 @@ std::vector<fs::path> config_folders() {
     if (!error && std::find(folders.begin(), folders.end(), folder) == folders.end()) folders.push_back(folder);
   }
   return folders;
+}
+
+train::RunConfig load_run_config(const std::string& name_or_path, const std::vector<std::string>& overrides) {
+  const config::Value value = config::load(name_or_path, overrides, config_folders());
+  if (value.find("variants") != nullptr || value.find("grid") != nullptr) {
+    throw UsageError(name_or_path + ": is a sweep, not one run: siamese sweep " + name_or_path);
+  }
+  return train::read_config(value);
 }
 
 }  // namespace siamese::cli

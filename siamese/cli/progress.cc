@@ -47,7 +47,8 @@ void Progress::stepped(const train::StepMetrics& metrics, int64_t steps) {
     last_shown_ = {};
   }
   if (metrics.skipped) {
-    line(fmt::format("step {}: skipped: loss {}, gradient norm {}", metrics.step, metrics.loss, metrics.grad_norm));
+    line(fmt::format("step {}: skipped: loss {}, gradient norm {}", metrics.step, std::abs(metrics.loss),
+                     metrics.grad_norm));
   } else {
     mean_loss_ = std::isfinite(mean_loss_) ? 0.9 * mean_loss_ + 0.1 * metrics.loss : metrics.loss;
   }

@@ -28,14 +28,19 @@ struct SweepArguments {
   bool quiet = false;
 };
 
-// Starts, continues or leaves a run as its directory demands.
-train::RunResult run_one(const train::PlannedRun& run, const fs::path& dir, const train::RunHooks& hooks) {
-  const auto status = train::run_status(dir);
-  if (!status) return train::start_run(run.config, dir, false, run.variant, hooks);
+// Before anything is written: a run that stands under the same name must be the same run.
+void check_earlier_run(const train::PlannedRun& run, const fs::path& dir) {
+  if (!train::run_status(dir)) return;
   if (io::read_file(dir / io::kConfigFile) != train::config_text(run.config)) {
     throw UsageError(dir.string() +
                      ": was run with another config than the sweep now asks for; choose another --out or remove it");
   }
+}
+
+// Starts, continues or leaves a run as its directory demands.
+train::RunResult run_one(const train::PlannedRun& run, const fs::path& dir, const train::RunHooks& hooks) {
+  const auto status = train::run_status(dir);
+  if (!status) return train::start_run(run.config, dir, false, run.variant, hooks);
   if (*status == train::RunStatus::finished || *status == train::RunStatus::diverged) return {*status, 0};
   return train::resume_run(dir, hooks);
 }
@@ -44,6 +49,7 @@ int run_sweep(const SweepArguments& arguments) {
   const auto plan =
       train::plan_sweep(config::find_config(arguments.sweep, config_folders()), arguments.overrides, config_folders());
   const fs::path out = arguments.out.empty() ? fs::path("runs") / plan.name : fs::path(arguments.out);
+  for (const auto& run : plan.runs) check_earlier_run(run, out / run.dir);
   std::error_code error;
   fs::create_directories(out, error);
   if (error) throw SystemError(out.string() + ": cannot be made: " + error.message());

@@ -8,7 +8,6 @@
 #include "siamese/cli/progress.h"
 #include "siamese/cli/signals.h"
 #include "siamese/cli/verbs.h"
-#include "siamese/config/load.h"
 #include "siamese/train/run.h"
 
 namespace siamese::cli {
@@ -44,7 +43,7 @@ void add_train(CLI::App& app, int& exit_code) {
   verb->add_flag("--quiet", arguments->quiet, "No progress");
   verb->footer("Example: siamese train arithmetic-small model.residual=pre optim.lr=2e-3 --out runs/pre");
   verb->callback([arguments, &exit_code] {
-    const auto config = train::read_config(config::load(arguments->config, arguments->overrides, config_folders()));
+    const auto config = load_run_config(arguments->config, arguments->overrides);
     Progress progress(arguments->quiet);
     catch_signals();
     exit_code = finish(train::start_run(config, arguments->out, arguments->overwrite, "", {&progress, caught_signal}),

@@ -43,7 +43,7 @@ std::string to_json(const Evaluation& evaluation) {
   line["step"] = evaluation.step;
   line["loss"] = evaluation.held_out.loss;
   line["perplexity"] = evaluation.held_out.perplexity;
-  line["tokens"] = evaluation.held_out.targets;
+  line["tokens"] = static_cast<int64_t>(evaluation.held_out.targets);
   if (!evaluation.groups.empty()) {
     auto groups = nlohmann::ordered_json::array();
     for (const auto& group : evaluation.groups) {

@@ -1,5 +1,7 @@
 #include "siamese/train/run.h"
 
+#include <cmath>
+
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
@@ -54,7 +56,7 @@ class Run {
 
   [[noreturn]] void diverge(const StepMetrics& metrics) {
     const std::string message =
-        fmt::format("loss {}, gradient norm {} at step {}: {} non-finite steps in a row", metrics.loss,
+        fmt::format("loss {}, gradient norm {} at step {}: {} non-finite steps in a row", std::abs(metrics.loss),
                     metrics.grad_norm, metrics.step, trainer_.state().skips_in_a_row);
     write_status(RunStatus::diverged, message);
     throw DivergedError(dir_.string() + ": diverged: " + message);
@@ -142,7 +144,7 @@ RunResult resume_run(const fs::path& run_or_checkpoint, const RunHooks& hooks) {
   const bool begun = is_checkpoint || !io::list_checkpoints(dir).empty() || io::read_latest(dir);
   const RunConfig config = read_config_file((dir / io::kConfigFile).string());
   apply_engine(config.engine);
-  Trainer trainer(config);
+  Trainer trainer(config, begun);
   if (begun) trainer.resume_from(io::resolve_checkpoint(run_or_checkpoint, io::CheckpointUse::resume));
   if (trainer.finished()) return {RunStatus::finished, 0};
   const int64_t step = trainer.state().step;

@@ -1,5 +1,6 @@
 #include "siamese/train/sweep_plan.h"
 
+#include <algorithm>
 #include <cctype>
 #include <set>
 
@@ -91,6 +92,13 @@ SweepPlan plan_sweep(const std::filesystem::path& path, const std::vector<std::s
   const Value* const grid = sweep.find("grid");
   const Value* const variants = sweep.find("variants");
 
+  for (const auto& assignment : overrides) {
+    const std::string key = assignment.substr(0, assignment.find('='));
+    if (grid != nullptr && grid->find(key) != nullptr) {
+      throw UsageError("override '" + assignment + "': " + key + " varies in the grid of " + source +
+                       "; change it there");
+    }
+  }
   SweepPlan plan;
   plan.name = sweep.find("sweep") != nullptr ? sweep.find("sweep")->text : path.stem().string();
   std::set<std::string> names;

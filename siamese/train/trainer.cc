@@ -15,9 +15,9 @@
 namespace siamese::train {
 namespace {
 
-std::unique_ptr<models::Model> make_initial_model(const RunConfig& config) {
+std::unique_ptr<models::Model> make_initial_model(const RunConfig& config, bool resuming) {
   auto model = models::make_model(config.model, config.init, config.train.seed);
-  if (!config.init.from.empty()) {
+  if (!config.init.from.empty() && !resuming) {
     const auto checkpoint = io::resolve_checkpoint(config.init.from);
     models::load_tensors(checkpoint / io::kModelFile, models::named_values(model->parameters()));
   }
@@ -26,9 +26,9 @@ std::unique_ptr<models::Model> make_initial_model(const RunConfig& config) {
 
 }  // namespace
 
-Trainer::Trainer(const RunConfig& config)
+Trainer::Trainer(const RunConfig& config, bool resuming)
     : config_(config),
-      model_(make_initial_model(config)),
+      model_(make_initial_model(config, resuming)),
       optimizer_(config.optim, model_->parameters()),
       training_data_(data::open_dataset(config.data, data::Split::train, config.model.context, config.model.vocab,
                                         config.train.seed)),

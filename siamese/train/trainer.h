@@ -21,7 +21,8 @@ namespace siamese::train {
 class Trainer {
  public:
   // Opens and checks the data, builds the model; DataError or UsageError before anything is trained.
-  explicit Trainer(const RunConfig& config);
+  // `resuming`: the weights will come from a checkpoint, so init.from is not read again.
+  explicit Trainer(const RunConfig& config, bool resuming = false);
   ~Trainer();
 
   // One optimizer step. A non-finite loss or gradient leaves the weights as they were (metrics.skipped).

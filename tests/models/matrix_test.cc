@@ -3,6 +3,8 @@
 
 #include "tests/models/small_lm.h"
 
+#include <ATen/Parallel.h>
+
 #include "siamese/models/weights.h"
 #include "siamese/ops/adamw.h"
 #include "siamese/residual/registry.h"
@@ -49,6 +51,8 @@ TEST(Matrix, SaveAndLoadKeepEveryBit) {
 }
 
 TEST(Matrix, OverfitsOneBatch) {
+  const int before = at::get_num_threads();
+  at::set_num_threads(1);  // steps too small to share
   for (const auto& scheme : all_schemes()) {
     ModelConfig config = small_config(scheme);
     config.width = 48;
@@ -72,6 +76,7 @@ TEST(Matrix, OverfitsOneBatch) {
     }
     EXPECT_LT(loss, 0.05) << scheme;
   }
+  at::set_num_threads(before);
 }
 
 }  // namespace

@@ -96,6 +96,12 @@ TEST(Run, InitFromStartsWithTheWeightsOfAnotherRun) {
     EXPECT_TRUE(at::equal(loaded.model->parameters().list()[i].value, trainer.model().parameters().list()[i].value));
   }
   EXPECT_EQ(trainer.state().step, 0);
+  // A resumed run needs its first weights no more.
+  const RunConfig config = tiny_config({"init.from=" + (folder / "first").string()});
+  start_run(config, folder / "second", false, "", stop_after(3));
+  fs::rename(folder / "first", folder / "moved");
+  EXPECT_EQ(resume_run(folder / "second", {}).status, RunStatus::finished);
+  fs::rename(folder / "moved", folder / "first");
   EXPECT_THROW(Trainer(tiny_config({"model.residual=pre", "init.from=" + (folder / "first").string()})), DataError);
 }
 

@@ -51,6 +51,7 @@ TEST(SweepPlan, MistakesAreNamed) {
   EXPECT_THROW(plan(folder, "config: base\ngrid: {train.seed: []}\n"), UsageError);
   EXPECT_THROW(plan(folder, "config: base\ngrid: {train.sed: [1]}\n"), UsageError);
   EXPECT_THROW(plan(folder, "- a\n"), UsageError);
+  EXPECT_THROW(plan(folder, "config: base\ngrid: {train.seed: [1, 2]}\n", {"train.seed=5"}), UsageError);
 }
 
 }  // namespace
