@@ -1,3 +1,24 @@
+#include <unistd.h>
+
+#include <cstdlib>
+
 #include "siamese/cli/app.h"
 
-int main(int argc, char** argv) { return siamese::cli::run(argc, argv); }
+namespace {
+
+// LibTorch's OpenMP threads spin for milliseconds at every barrier. When another program wants the cores too, a step
+// then waits thousands of times for a thread that is not running: two runs side by side were seen 4 to 50 times
+// slower. A short spin costs a run that is alone about 5 %. The runtime reads this when it is loaded, before main, so
+// the program starts itself once more; whoever sets one of these variables decides instead.
+void wait_politely(char** argv) {
+  if (std::getenv("GOMP_SPINCOUNT") != nullptr || std::getenv("OMP_WAIT_POLICY") != nullptr) return;
+  setenv("GOMP_SPINCOUNT", "2000", 1);
+  execv("/proc/self/exe", argv);  // returns only when it failed; then the default serves
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  wait_politely(argv);
+  return siamese::cli::run(argc, argv);
+}
