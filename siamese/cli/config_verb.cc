@@ -6,6 +6,7 @@
 
 #include <c10/core/Device.h>
 
+#include "siamese/base/check.h"
 #include "siamese/cli/paths.h"
 #include "siamese/cli/table.h"
 #include "siamese/cli/verbs.h"
@@ -32,14 +33,18 @@ std::string short_count(double count) {
   return fmt::format("{}", count);
 }
 
-bool is_recipe(const std::string& name) { return config::load(name, {}, config_folders()).find("variants") == nullptr; }
-
 void list_recipes() {
   std::vector<std::vector<std::string>> rows = {
       {"recipe", "scheme", "parameters", "blocks x width", "steps x batch x context"}};
   for (const auto& name : config::list_configs(config_folders())) {
-    if (!is_recipe(name)) continue;
-    const auto config = ConfigArguments{name, {}}.read();
+    train::RunConfig config;
+    try {
+      if (is_sweep(config::load(name, {}, config_folders()))) continue;
+      config = load_run_config(name, {});
+    } catch (const UsageError& error) {  // perhaps some other program's YAML: the rest is still worth listing
+      rows.push_back({name, error.what()});
+      continue;
+    }
     const auto model = models::make_model(config.model, config.init, 0, at::kMeta);
     rows.push_back({name, config.model.residual, short_count(static_cast<double>(model->parameters().count())),
                     fmt::format("{} x {}", config.model.blocks, config.model.width),

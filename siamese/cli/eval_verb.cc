@@ -41,20 +41,30 @@ std::string accuracy_table(const eval::Evaluation& evaluation) {
   return text_table(rows);
 }
 
+void check_override(const std::string& assignment) {
+  for (const char* const allowed : {"data.", "eval.", "engine.", "train.batch=", "train.micro_batch="}) {
+    if (assignment.starts_with(allowed)) return;
+  }
+  throw UsageError(
+      "override '" + assignment +
+      "': eval takes keys of data, eval and engine, train.batch and train.micro_batch; the rest belongs to "
+      "the checkpoint");
+}
+
 void evaluate_run(const EvalArguments& arguments) {
   const auto loaded = train::load_model(arguments.run);
   // Overrides may change how much is evaluated and on what, never the model.
   config::Value value = config::print(loaded.config);
-  for (const auto& assignment : arguments.overrides) config::apply_override(value, assignment);
-  const train::RunConfig config = train::read_config(value);
-  if (config::to_yaml(config::print(config.model)) != config::to_yaml(config::print(loaded.config.model))) {
-    throw UsageError("eval: the keys of model belong to the checkpoint and cannot be overridden");
+  for (const auto& assignment : arguments.overrides) {
+    check_override(assignment);
+    config::apply_override(value, assignment);
   }
+  const train::RunConfig config = train::read_config(value);
   train::apply_engine(config.engine);
   const auto test =
       data::open_dataset(config.data, data::Split::test, loaded.config.model.context, loaded.config.model.vocab, 0);
   const auto result = eval::evaluate(*loaded.model, config.data, *test, config.eval, loaded.config.model.context,
-                                     config.train.batch, loaded.step);
+                                     config.train.batch, config.train.micro_batch, loaded.step);
   if (arguments.json) {
     std::printf("%s\n", eval::to_json(result).c_str());
     return;

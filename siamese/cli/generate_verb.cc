@@ -32,7 +32,8 @@ void generate_text(const GenerateArguments& arguments) {
   eval::generate(*model, prompt, arguments.sampling, [&](int64_t token) {
     const std::string text = codec->decode(std::span(&token, 1));
     if (arithmetic && text == "\n") return false;
-    std::printf("%s%s", codec->is_text() || first ? "" : " ", text.c_str());
+    if (!codec->is_text() && !first) std::fputc(' ', stdout);
+    std::fwrite(text.data(), 1, text.size(), stdout);  // byte 0 is a token too
     std::fflush(stdout);
     first = false;
     return true;

@@ -1,6 +1,6 @@
-#include <unistd.h>
-
 #include <cstdlib>
+
+#include <unistd.h>
 
 #include "siamese/cli/app.h"
 

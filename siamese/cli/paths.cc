@@ -21,9 +21,13 @@ std::vector<fs::path> config_folders() {
   return folders;
 }
 
+bool is_sweep(const config::Value& value) {
+  return value.find("variants") != nullptr || value.find("grid") != nullptr || value.find("sweep") != nullptr;
+}
+
 train::RunConfig load_run_config(const std::string& name_or_path, const std::vector<std::string>& overrides) {
   const config::Value value = config::load(name_or_path, overrides, config_folders());
-  if (value.find("variants") != nullptr || value.find("grid") != nullptr) {
+  if (is_sweep(value)) {
     throw UsageError(name_or_path + ": is a sweep, not one run: siamese sweep " + name_or_path);
   }
   return train::read_config(value);

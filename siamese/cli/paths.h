@@ -12,6 +12,8 @@ namespace siamese::cli {
 // ./configs, then the source tree this binary was built in, then the installed share/siamese/configs.
 std::vector<std::filesystem::path> config_folders();
 
+bool is_sweep(const config::Value& value);
+
 // The config a verb was given: a recipe or file, and overrides. UsageError for a sweep.
 train::RunConfig load_run_config(const std::string& name_or_path, const std::vector<std::string>& overrides);
 

@@ -20,7 +20,8 @@ std::string duration_text(double seconds) {
 
 }  // namespace
 
-Progress::Progress(bool quiet) : quiet_(quiet), terminal_(isatty(STDERR_FILENO) == 1) {}
+Progress::Progress(Style style)
+    : quiet_(style != Style::shown), json_(style == Style::json), terminal_(isatty(STDERR_FILENO) == 1) {}
 
 Progress::~Progress() {
   if (bar_shown_) std::fputc('\n', stderr);
@@ -39,6 +40,10 @@ void Progress::started(const std::string& what) {
 }
 
 void Progress::stepped(const train::StepMetrics& metrics, int64_t steps) {
+  if (json_) {
+    std::printf("%s\n", train::to_json(metrics).c_str());
+    std::fflush(stdout);
+  }
   const auto now = Clock::now();
   if (first_step_ < 0) {
     first_step_ = metrics.step;
@@ -71,6 +76,7 @@ void Progress::stepped(const train::StepMetrics& metrics, int64_t steps) {
 }
 
 void Progress::evaluated(const eval::Evaluation& evaluation) {
+  if (json_) std::printf("%s\n", eval::to_json(evaluation).c_str());
   std::string text = fmt::format("step {}: held-out loss {:.4f}, perplexity {:.3f}", evaluation.step,
                                  evaluation.held_out.loss, evaluation.held_out.perplexity);
   if (evaluation.problems() > 0) {

@@ -10,7 +10,8 @@ namespace siamese::cli {
 
 class Progress : public train::Observer {
  public:
-  explicit Progress(bool quiet);
+  enum class Style { shown, quiet, json };  // json: every metrics and evaluation line on stdout, nothing else
+  explicit Progress(Style style);
   ~Progress() override;
 
   void started(const std::string& what) override;
@@ -23,6 +24,7 @@ class Progress : public train::Observer {
   void line(const std::string& text);  // a line that stays
 
   bool quiet_;
+  bool json_;
   bool terminal_;
   bool bar_shown_ = false;
   Clock::time_point run_start_;

@@ -7,7 +7,10 @@ namespace {
 
 volatile std::sig_atomic_t caught = 0;
 
-void note_signal(int signal) { caught = signal; }
+void note_signal(int signal) {
+  caught = signal;
+  for (const int other : {SIGINT, SIGTERM}) std::signal(other, SIG_DFL);
+}
 
 }  // namespace
 
@@ -15,7 +18,7 @@ void catch_signals() {
   for (const int signal : {SIGINT, SIGTERM}) {
     struct sigaction action = {};
     action.sa_handler = note_signal;
-    action.sa_flags = SA_RESETHAND;
+    action.sa_flags = SA_RESTART;
     sigaction(signal, &action, nullptr);
   }
 }

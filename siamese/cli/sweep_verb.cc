@@ -54,7 +54,7 @@ int run_sweep(const SweepArguments& arguments) {
   fs::create_directories(out, error);
   if (error) throw SystemError(out.string() + ": cannot be made: " + error.message());
   io::write_file_atomic(out / "sweep.json", train::to_json(plan));
-  Progress progress(arguments.quiet);
+  Progress progress(arguments.quiet ? Progress::Style::quiet : Progress::Style::shown);
   catch_signals();
   const train::RunHooks hooks{&progress, caught_signal};
   for (size_t i = 0; i < plan.runs.size(); ++i) {

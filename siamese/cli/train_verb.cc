@@ -13,12 +13,12 @@
 namespace siamese::cli {
 namespace {
 
-int finish(const train::RunResult& result, const std::string& run_dir) {
+int finish(const train::RunResult& result, const std::string& run_dir, bool json) {
   if (result.status == train::RunStatus::stopped) {
     std::fprintf(stderr, "stopped and saved; go on with: siamese resume %s\n", run_dir.c_str());
     return exit_code_of(result.signal);
   }
-  std::printf("finished %s\n", run_dir.c_str());
+  if (!json) std::printf("finished %s\n", run_dir.c_str());
   return 0;
 }
 
@@ -28,6 +28,11 @@ struct TrainArguments {
   std::string out;
   bool overwrite = false;
   bool quiet = false;
+  bool json = false;
+
+  Progress::Style style() const {
+    return json ? Progress::Style::json : quiet ? Progress::Style::quiet : Progress::Style::shown;
+  }
 };
 
 }  // namespace
@@ -41,13 +46,14 @@ void add_train(CLI::App& app, int& exit_code) {
   verb->add_option("--out", arguments->out, "The run directory to make")->required();
   verb->add_flag("--overwrite", arguments->overwrite, "Replace an earlier run that stands there");
   verb->add_flag("--quiet", arguments->quiet, "No progress");
+  verb->add_flag("--json", arguments->json, "Every step and evaluation as a JSON line on stdout");
   verb->footer("Example: siamese train arithmetic-small model.residual=pre optim.lr=2e-3 --out runs/pre");
   verb->callback([arguments, &exit_code] {
     const auto config = load_run_config(arguments->config, arguments->overrides);
-    Progress progress(arguments->quiet);
+    Progress progress(arguments->style());
     catch_signals();
     exit_code = finish(train::start_run(config, arguments->out, arguments->overwrite, "", {&progress, caught_signal}),
-                       arguments->out);
+                       arguments->out, arguments->json);
   });
 }
 
@@ -56,11 +62,12 @@ void add_resume(CLI::App& app, int& exit_code) {
   const auto arguments = std::make_shared<TrainArguments>();
   verb->add_option("RUN", arguments->out, "A run directory, or one of its checkpoints")->required();
   verb->add_flag("--quiet", arguments->quiet, "No progress");
+  verb->add_flag("--json", arguments->json, "Every step and evaluation as a JSON line on stdout");
   verb->footer("Example: siamese resume runs/pre");
   verb->callback([arguments, &exit_code] {
-    Progress progress(arguments->quiet);
+    Progress progress(arguments->style());
     catch_signals();
-    exit_code = finish(train::resume_run(arguments->out, {&progress, caught_signal}), arguments->out);
+    exit_code = finish(train::resume_run(arguments->out, {&progress, caught_signal}), arguments->out, arguments->json);
   });
 }
 

@@ -1,10 +1,12 @@
 // Arithmetic as text, one character a token: "\n12+34=46\n3-12=-9\n..." cut at context + 1.
-//   problem   operation uniform; digit count of each operand uniform in 1..digits, then uniform over the numbers of
-//             that many digits (0 has one)
-//   answer    decimal; with reverse its digits stand least significant first, a minus sign still in front ("-21\n" =
-//   -12) split     by a hash of (operation, min(a, b), max(a, b)), the same for every seed: a+b and b+a are on one
-//   side, and
-//             no problem of one side occurs in a sample of the other
+//
+// Problem: operation uniform; digit count of each operand uniform in 1..digits, then uniform over the numbers of that
+// many digits (0 has one).
+//
+// Answer: decimal; with reverse its digits stand least significant first, a minus sign still in front ("-21\n" = -12).
+//
+// Split: by a hash of (operation, min(a, b), max(a, b)), the same for every seed: a+b and b+a are on one side, and no
+// problem of one side occurs in a sample of the other.
 #pragma once
 
 #include <cstdint>

@@ -26,10 +26,10 @@ double Evaluation::accuracy() const {
 }
 
 Evaluation evaluate(const models::Model& model, const data::DataConfig& data, const data::Dataset& held_out,
-                    const EvalConfig& config, int64_t context, int64_t rows, int64_t step) {
+                    const EvalConfig& config, int64_t context, int64_t batch, int64_t rows, int64_t step) {
   Evaluation result;
   result.step = step;
-  result.held_out = held_out_loss(model, held_out, context, rows, config.batches);
+  result.held_out = held_out_loss(model, held_out, context, rows, batch * config.batches);
   const auto* const lm = dynamic_cast<const models::LanguageModel*>(&model);
   if (lm != nullptr && data.source == data::Source::arithmetic && config.problems > 0) {
     result.groups = exact_match(*lm, data, config.problems, kProblemSeed);

@@ -21,9 +21,10 @@ struct Evaluation {
   double accuracy() const;  // 0 when there are no problems
 };
 
-// Test samples and problems do not depend on the run's seed: all runs answer the same questions.
+// config.batches x `batch` samples, `rows` of them in one forward pass. Test samples and problems do not depend on the
+// run's seed: all runs answer the same questions.
 Evaluation evaluate(const models::Model& model, const data::DataConfig& data, const data::Dataset& held_out,
-                    const EvalConfig& config, int64_t context, int64_t rows, int64_t step);
+                    const EvalConfig& config, int64_t context, int64_t batch, int64_t rows, int64_t step);
 
 // One line of eval.jsonl (schema 1).
 std::string to_json(const Evaluation& evaluation);

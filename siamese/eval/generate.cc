@@ -25,6 +25,9 @@ std::vector<double> last_logits(const models::LanguageModel& model, const at::Te
 }  // namespace
 
 int64_t sample_token(std::vector<double> logits, const Sampling& sampling, uint64_t index) {
+  if (!std::all_of(logits.begin(), logits.end(), [](double logit) { return std::isfinite(logit); })) {
+    throw DataError("generate: the model gives logits that are not finite");
+  }
   const auto best = std::max_element(logits.begin(), logits.end());
   if (sampling.temperature <= 0) return best - logits.begin();
   const double top = *best;

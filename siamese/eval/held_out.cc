@@ -11,9 +11,8 @@
 namespace siamese::eval {
 
 HeldOut held_out_loss(const models::Model& model, const data::Dataset& dataset, int64_t context, int64_t rows,
-                      int64_t batches) {
+                      int64_t samples) {
   const c10::NoGradGuard no_grad;
-  int64_t samples = rows * batches;
   if (dataset.samples() > 0) samples = std::min(samples, dataset.samples());
   HeldOut result;
   double sum = 0;

@@ -12,8 +12,8 @@ struct HeldOut {
   double targets = 0;  // how many counted
 };
 
-// The first `batches` x `rows` samples of the set, or all of it when it is smaller.
+// The first `samples` samples of the set, or all of it when it is smaller, `rows` in one forward pass.
 HeldOut held_out_loss(const models::Model& model, const data::Dataset& dataset, int64_t context, int64_t rows,
-                      int64_t batches);
+                      int64_t samples);
 
 }  // namespace siamese::eval

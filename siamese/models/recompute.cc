@@ -1,5 +1,7 @@
 #include "siamese/models/recompute.h"
 
+#include <algorithm>
+
 #include <ATen/ATen.h>
 #include <c10/core/GradMode.h>
 #include <torch/csrc/autograd/autograd.h>
@@ -55,6 +57,10 @@ class Recompute : public torch::autograd::Function<Recompute> {
 }  // namespace
 
 std::vector<at::Tensor> recompute(const Segment& segment, const std::vector<at::Tensor>& inputs) {
+  // Without an input to differentiate the node would be no part of the graph, and with it the segment's parameters.
+  if (std::none_of(inputs.begin(), inputs.end(), [](const at::Tensor& input) { return input.requires_grad(); })) {
+    return segment(inputs);
+  }
   return Recompute::apply(segment, at::TensorList(inputs));
 }
 

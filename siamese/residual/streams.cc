@@ -39,7 +39,8 @@ Streams flush(const Streams& streams) {
 FlatStreams flatten(const Streams& streams) {
   FlatStreams flat{{}, streams};
   const auto take = [&flat](at::Tensor& tensor) {
-    if (tensor.defined()) flat.tensors.push_back(std::exchange(tensor, at::Tensor()));
+    SIAMESE_INVARIANT(tensor.defined());
+    flat.tensors.push_back(std::exchange(tensor, at::Tensor()));
   };
   for (auto& stream : flat.layout.list) take(stream.value);
   for (auto& tensor : flat.layout.handed) take(tensor);

@@ -31,6 +31,11 @@ TrainerState state_from_file(const fs::path& path) {
       throw DataError(path.string() + ": expected checkpoint format " + std::to_string(kFormatVersion) + ", got " +
                       json.at("format").dump());
     }
+    for (const char* const key : {"step", "position", "applied_steps", "skipped_steps", "skips_in_a_row"}) {
+      if (!json.at(key).is_number_integer() || json.at(key).get<int64_t>() < 0) {
+        throw DataError(path.string() + ": " + key + ": expected a number >= 0, got " + json.at(key).dump());
+      }
+    }
     return {json.at("step").get<int64_t>(), json.at("position").get<uint64_t>(),
             json.at("applied_steps").get<int64_t>(), json.at("skipped_steps").get<int64_t>(),
             json.at("skips_in_a_row").get<int64_t>()};

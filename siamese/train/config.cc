@@ -40,7 +40,7 @@ void check(const RunConfig& config) {
   require(train.steps >= 1, "train.steps", "at least 1", train.steps);
   require(train.batch >= 1 && train.batch <= 1 << 20, "train.batch", "a number of samples from 1 to 1048576",
           train.batch);
-  require(train.batch % train.micro_batch == 0, "train.micro_batch",
+  require(train.micro_batch >= 1 && train.batch % train.micro_batch == 0, "train.micro_batch",
           "a divisor of train.batch (" + std::to_string(train.batch) + ")", train.micro_batch);
   require(train.z_loss >= 0, "train.z_loss", "a number >= 0", train.z_loss);
   for (const auto& [key, value] :
@@ -50,7 +50,15 @@ void check(const RunConfig& config) {
     require(value >= 0, key, "a number >= 0", value);
   }
   require(train.max_skips >= 1, "train.max_skips", "at least 1", train.max_skips);
-  require(config.eval.batches >= 1, "eval.batches", "at least 1", config.eval.batches);
+  require(config.eval.batches >= 1 && config.eval.batches <= 1 << 20, "eval.batches", "a number from 1 to 1048576",
+          config.eval.batches);
+  require(config.engine.threads <= 1024, "engine.threads", "at most 1024", config.engine.threads);
+  if (config.data.source == data::Source::arithmetic && config.eval.problems > 0) {
+    const int64_t longest = 4 * config.data.digits + 3;  // "\n9999*9999=99980001": what a model reads of a problem
+    require(config.model.context >= longest, "model.context",
+            "at least " + std::to_string(longest) + " for whole problems of data.digits digits (or eval.problems=0)",
+            config.model.context);
+  }
   require(config.init.std >= 0, "init.std", "a number >= 0 (0 = the rule's own)", config.init.std);
   require(config.init.cut >= 0, "init.cut", "a number >= 0 (0 = uncut)", config.init.cut);
 }
@@ -80,7 +88,7 @@ RunConfig read_config(const config::Value& value) {
   config::read(value, "", config);
   data::check(config.data);
   models::resolve(config.model, data::make_codec(config.data)->vocab());
-  if (config.train.micro_batch <= 0) config.train.micro_batch = config.train.batch;
+  if (config.train.micro_batch == 0) config.train.micro_batch = config.train.batch;
   check(config.optim);
   check(config);
   return config;

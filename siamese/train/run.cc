@@ -1,5 +1,6 @@
 #include "siamese/train/run.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include <fmt/format.h>
@@ -51,6 +52,21 @@ class Run {
     return {RunStatus::finished, 0};
   }
 
+  void write_status(RunStatus status, const std::string& message = "") const {
+    const RunConfig& config = trainer_.config();
+    nlohmann::ordered_json json = {{"schema", 1},
+                                   {"status", std::string(enum_text(status))},
+                                   {"scheme", config.model.residual},
+                                   {"label", label_.empty() ? config.model.residual : label_},
+                                   {"step", trainer_.state().step},
+                                   {"steps", config.train.steps},
+                                   {"parameters", trainer_.model().parameters().count()},
+                                   {"seed", config.train.seed},
+                                   {"lr", config.optim.lr}};
+    if (!message.empty()) json["message"] = message;
+    io::write_file_atomic(dir_ / io::kRunFile, json.dump(2) + "\n");
+  }
+
  private:
   bool due(int64_t every) const { return every > 0 && trainer_.state().step % every == 0; }
 
@@ -70,21 +86,6 @@ class Run {
                        trainer_.state().step == 0
                            ? fmt::format("{} steps", config.train.steps)
                            : fmt::format("from step {} to {}", trainer_.state().step, config.train.steps));
-  }
-
-  void write_status(RunStatus status, const std::string& message = "") const {
-    const RunConfig& config = trainer_.config();
-    nlohmann::ordered_json json = {{"schema", 1},
-                                   {"status", std::string(enum_text(status))},
-                                   {"scheme", config.model.residual},
-                                   {"label", label_.empty() ? config.model.residual : label_},
-                                   {"step", trainer_.state().step},
-                                   {"steps", config.train.steps},
-                                   {"parameters", trainer_.model().parameters().count()},
-                                   {"seed", config.train.seed},
-                                   {"lr", config.optim.lr}};
-    if (!message.empty()) json["message"] = message;
-    io::write_file_atomic(dir_ / io::kRunFile, json.dump(2) + "\n");
   }
 
   Trainer& trainer_;
@@ -110,14 +111,39 @@ nlohmann::json read_run_file(const fs::path& dir) {
   return json;
 }
 
-bool holds_something(const fs::path& dir) { return fs::exists(dir) && !(fs::is_directory(dir) && fs::is_empty(dir)); }
+std::string text_or(const nlohmann::json& object, const char* key, const std::string& fallback) {
+  const auto found = object.find(key);
+  return found != object.end() && found->is_string() ? found->get<std::string>() : fallback;
+}
 
-// A mistyped --out with --overwrite must not cost anybody's files.
+bool is_our_file(const fs::path& path) {
+  const std::string name = path.filename().string();
+  for (const auto known :
+       {io::kConfigFile, io::kMetricsFile, io::kEvalFile, io::kRunFile, io::kLatestFile, io::kReportFile}) {
+    if (name == known) return true;
+  }
+  return io::checkpoint_step(name).has_value();
+}
+
+// A run directory holds a config and nothing that is not ours: a mistyped --overwrite must not cost anybody's files.
+bool is_only_a_run(const fs::path& dir) {
+  if (!fs::is_directory(dir) || !fs::exists(dir / io::kConfigFile)) return false;
+  return std::all_of(fs::directory_iterator(dir), fs::directory_iterator(),
+                     [](const auto& entry) { return is_our_file(entry.path()); });
+}
+
 void check_free(const fs::path& dir, bool overwrite) {
-  if (!holds_something(dir)) return;
-  if (!overwrite)
+  if (!fs::exists(dir)) return;
+  if (fs::is_directory(dir)) {
+    io::remove_stale_temporaries(dir);  // of a run that was killed before it had anything
+    if (fs::is_empty(dir)) return;
+  }
+  if (!overwrite) {
     throw UsageError(dir.string() + ": exists already; --overwrite replaces it, `siamese resume` continues it");
-  if (!run_status(dir)) throw UsageError(dir.string() + ": --overwrite replaces only an earlier run, and this is none");
+  }
+  if (!is_only_a_run(dir)) {
+    throw UsageError(dir.string() + ": --overwrite replaces only an earlier run, and this holds something else");
+  }
 }
 
 }  // namespace
@@ -146,17 +172,22 @@ RunResult resume_run(const fs::path& run_or_checkpoint, const RunHooks& hooks) {
   apply_engine(config.engine);
   Trainer trainer(config, begun);
   if (begun) trainer.resume_from(io::resolve_checkpoint(run_or_checkpoint, io::CheckpointUse::resume));
-  if (trainer.finished()) return {RunStatus::finished, 0};
+  const std::string label = text_or(run_file, "label", "");
+  if (trainer.finished()) {
+    Run(trainer, dir, label, hooks).write_status(RunStatus::finished);  // a kill may have come just before
+    return {RunStatus::finished, 0};
+  }
   const int64_t step = trainer.state().step;
+  if (begun) io::write_latest(dir, io::checkpoint_name(step));  // an older checkpoint given by name is the newest now
   io::truncate_json_lines(dir / io::kMetricsFile, "step", step);
   io::truncate_json_lines(dir / io::kEvalFile, "step", step);
-  return Run(trainer, dir, run_file.value("label", ""), hooks).train(io::JsonLinesWriter::Mode::append);
+  return Run(trainer, dir, label, hooks).train(io::JsonLinesWriter::Mode::append);
 }
 
 std::optional<RunStatus> run_status(const fs::path& run_dir) {
   if (!fs::exists(run_dir / io::kConfigFile)) return std::nullopt;
   const auto json = read_run_file(run_dir);
-  return enum_from_text<RunStatus>(json.value("status", "running")).value_or(RunStatus::running);
+  return enum_from_text<RunStatus>(text_or(json, "status", "running")).value_or(RunStatus::running);
 }
 
 }  // namespace siamese::train

@@ -17,6 +17,8 @@ namespace {
 
 using config::Value;
 
+const std::string kNoVariant = "base";
+
 // "siamese(x=hybrid)" -> "siamese-x-hybrid": letters, digits and dots, single dashes.
 std::string folder_name(const std::string& text) {
   std::string name;
@@ -42,7 +44,7 @@ std::string variant_label(const Value& variant) {
     if (key == "model.residual") continue;
     text += (text.empty() ? "" : ", ") + last_part(key) + "=" + config::inline_yaml(value);
   }
-  return text.empty() ? "base" : text;
+  return text.empty() ? kNoVariant : text;
 }
 
 // All points of the grid, the last key varying fastest.
@@ -71,6 +73,32 @@ void apply(Value& root, const Value* overrides, const std::string& source) {
   }
 }
 
+// The entry `key`, or null when it is not there; UsageError when it is something else than `kind`.
+const Value* find_kind(const Value& sweep, const std::string& key, Value::Kind kind, const std::string& expected) {
+  const Value* const value = sweep.find(key);
+  if (value != nullptr && value->kind != kind) {
+    throw UsageError(value->where + ": " + key + ": expected " + expected + ", got " + value->kind_text());
+  }
+  return value;
+}
+
+// An override of what the sweep varies would train the same run under different names.
+void check_overrides(const std::vector<std::string>& overrides, const Value* grid, const std::vector<Value>& variants,
+                     const std::string& source) {
+  std::vector<std::string> varied = grid != nullptr ? grid->keys() : std::vector<std::string>{};
+  for (const auto& variant : variants) {
+    for (const auto& key : variant.keys()) varied.push_back(key);
+  }
+  for (const auto& assignment : overrides) {
+    const std::string key = assignment.substr(0, assignment.find('='));
+    for (const auto& other : varied) {
+      if (other == key || other.starts_with(key + ".")) {
+        throw UsageError("override '" + assignment + "': " + other + " varies in " + source + "; change it there");
+      }
+    }
+  }
+}
+
 }  // namespace
 
 SweepPlan plan_sweep(const std::filesystem::path& path, const std::vector<std::string>& overrides,
@@ -84,25 +112,20 @@ SweepPlan plan_sweep(const std::filesystem::path& path, const std::vector<std::s
       throw UsageError(value.where + ": " + key + ": unknown key" + did_you_mean(key, known));
     }
   }
-  const Value* base_name = sweep.find("config");
+  const Value* const base_name = find_kind(sweep, "config", Value::Kind::scalar, "the name of a recipe");
+  const Value* const name = find_kind(sweep, "sweep", Value::Kind::scalar, "a name");
+  const Value* const grid = find_kind(sweep, "grid", Value::Kind::map, "a map of keys to lists");
+  const Value* const variants = find_kind(sweep, "variants", Value::Kind::list, "a list of maps");
   if (base_name == nullptr) throw UsageError(source + ": config: the recipe all runs start from is missing");
+  if (variants != nullptr && variants->items.empty()) throw UsageError(source + ": variants: expected at least one");
   std::vector<std::filesystem::path> folders = {path.parent_path()};
   folders.insert(folders.end(), config_folders.begin(), config_folders.end());
   const Value base = config::load(base_name->text, {}, folders);
-  const Value* const grid = sweep.find("grid");
-  const Value* const variants = sweep.find("variants");
-
-  for (const auto& assignment : overrides) {
-    const std::string key = assignment.substr(0, assignment.find('='));
-    if (grid != nullptr && grid->find(key) != nullptr) {
-      throw UsageError("override '" + assignment + "': " + key + " varies in the grid of " + source +
-                       "; change it there");
-    }
-  }
-  SweepPlan plan;
-  plan.name = sweep.find("sweep") != nullptr ? sweep.find("sweep")->text : path.stem().string();
-  std::set<std::string> names;
   const auto choices = variants != nullptr ? variants->items : std::vector<Value>{Value::map()};
+  check_overrides(overrides, grid, choices, source);
+  SweepPlan plan;
+  plan.name = name != nullptr ? name->text : path.stem().string();
+  std::set<std::string> names;
   for (const auto& point : grid_points(grid != nullptr ? *grid : Value::map(), source)) {
     for (const auto& variant : choices) {
       Value root = base;
@@ -112,6 +135,13 @@ SweepPlan plan_sweep(const std::filesystem::path& path, const std::vector<std::s
       for (const auto& assignment : overrides) config::apply_override(root, assignment);
       PlannedRun run{"", variant_label(variant), read_config(root)};
       run.dir = folder_name(run.variant);
+      // Only learning rate and seed are axes of the report; any other key of the grid makes another variant.
+      for (const auto& [key, value] : point.entries) {
+        if (key == "optim.lr" || key == "train.seed") continue;
+        const std::string part =
+            key == "model.residual" ? value.text : last_part(key) + "=" + config::inline_yaml(value);
+        run.variant = run.variant == kNoVariant ? part : run.variant + ", " + part;
+      }
       for (const auto& [key, value] : point.entries) run.dir += "-" + folder_name(last_part(key) + value.text);
       if (!names.insert(run.dir).second) {
         throw UsageError(source + ": two runs have the same name '" + run.dir +

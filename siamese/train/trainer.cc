@@ -28,11 +28,11 @@ std::unique_ptr<models::Model> make_initial_model(const RunConfig& config, bool 
 
 Trainer::Trainer(const RunConfig& config, bool resuming)
     : config_(config),
-      model_(make_initial_model(config, resuming)),
-      optimizer_(config.optim, model_->parameters()),
       training_data_(data::open_dataset(config.data, data::Split::train, config.model.context, config.model.vocab,
                                         config.train.seed)),
-      test_data_(data::open_dataset(config.data, data::Split::test, config.model.context, config.model.vocab, 0)) {}
+      test_data_(data::open_dataset(config.data, data::Split::test, config.model.context, config.model.vocab, 0)),
+      model_(make_initial_model(config, resuming)),
+      optimizer_(config.optim, model_->parameters()) {}
 
 Trainer::~Trainer() = default;
 
@@ -85,7 +85,7 @@ StepMetrics Trainer::step() {
 
 eval::Evaluation Trainer::evaluate() const {
   return eval::evaluate(*model_, config_.data, *test_data_, config_.eval, config_.model.context, config_.train.batch,
-                        state_.step);
+                        config_.train.micro_batch, state_.step);
 }
 
 void Trainer::resume_from(const std::filesystem::path& checkpoint) {

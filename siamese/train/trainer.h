@@ -40,10 +40,10 @@ class Trainer {
 
  private:
   RunConfig config_;
+  std::unique_ptr<data::Dataset> training_data_;  // before the model: bad data is found in no time
+  std::unique_ptr<data::Dataset> test_data_;
   std::unique_ptr<models::Model> model_;
   AdamW optimizer_;
-  std::unique_ptr<data::Dataset> training_data_;
-  std::unique_ptr<data::Dataset> test_data_;
   std::unique_ptr<data::Prefetcher> prefetcher_;  // made at the first step
   TrainerState state_;
 };

@@ -13,6 +13,9 @@ TEST_F(BadInput, ConfigMistakes) {
   expect_refusal(tiny + "model.residual=simese --out x", 2, "did you mean 'siamese'?");
   expect_refusal(tiny + "model.residual='siamese(y=1)' --out x", 2, "unknown key");
   expect_refusal(tiny + "nonsense --out x", 2, "expected key=value");
+  expect_refusal(tiny + "data.digits=4 model.context=16 --out x", 2, "model.context: expected at least 19");
+  expect_refusal(tiny + "train.micro_batch=-3 --out x", 2, "train.micro_batch");
+  expect_refusal(tiny + "engine.threads=4294967297 --out x", 2, "engine.threads");
   expect_refusal("train arithmetic-smal --out x", 2, "did you mean 'arithmetic-small'?");
   write("broken.yaml", "model: {width: 16\n");
   expect_refusal("train broken.yaml --out x", 2, "broken.yaml");

@@ -53,6 +53,15 @@ TEST_F(Verbs, TrainEvalGenerateReport) {
   last.pop_back();
   EXPECT_EQ(nlohmann::json::parse(same.out), nlohmann::json::parse(last.substr(last.rfind('\n') + 1)));
   EXPECT_NE(run("eval run/step4").out.find("held-out loss"), std::string::npos);
+  EXPECT_EQ(run("eval run model.width=32").exit_code, 2);
+  EXPECT_EQ(run("eval run optim.lr=1").exit_code, 2);
+  const CommandResult lines = run(tiny + "--json --out json");
+  EXPECT_EQ(lines.exit_code, 0);
+  EXPECT_TRUE(lines.error.empty()) << lines.error;
+  std::istringstream stream(lines.out);
+  int count = 0;
+  for (std::string line; std::getline(stream, line); ++count) EXPECT_TRUE(nlohmann::json::parse(line).contains("step"));
+  EXPECT_EQ(count, 8);  // six steps, two evaluations
   const CommandResult once = run("generate run --prompt 1+1= --max-tokens 5 --temperature 1 --seed 3");
   EXPECT_EQ(once.exit_code, 0) << once.error;
   EXPECT_EQ(run("generate run --prompt 1+1= --max-tokens 5 --temperature 1 --seed 3").out, once.out);

@@ -23,7 +23,7 @@ class ThreeSamples : public data::Dataset {
 TEST(HeldOut, IsTheMeanOverCountedTargetsOfTheWholeSmallSet) {
   const auto model = models::make_lm(models::small_config("siamese"));
   const ThreeSamples dataset;
-  const HeldOut result = held_out_loss(*model, dataset, 12, 2, 100);
+  const HeldOut result = held_out_loss(*model, dataset, 12, 2, 200);
   EXPECT_EQ(result.targets, 24);
   double sum = 0;
   for (uint64_t position = 0; position < 2; ++position) {

@@ -40,6 +40,14 @@ TEST(Recompute, TheSegmentRunsAgainInBackwardOnly) {
   testing::expect_close(w.grad(), x, 1e-15, "parameter gradient");
 }
 
+TEST(Recompute, ParametersLearnWhenNoInputDoes) {
+  const at::Tensor w = testing::leaf(testing::randn({3}, 2));
+  const auto outputs = recompute([&](const std::vector<at::Tensor>& in) { return std::vector<at::Tensor>{in[0] * w}; },
+                                 {testing::randn({3}, 1)});
+  outputs[0].sum().backward();
+  testing::expect_close(w.grad(), testing::randn({3}, 1), 1e-15, "parameter gradient");
+}
+
 class CountStreams : public residual::Recorder {
  public:
   void stream(const residual::Site&, const std::string&, const at::Tensor&, const at::Tensor&) override { ++streams; }

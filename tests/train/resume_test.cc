@@ -59,6 +59,27 @@ TEST(Resume, FromAnOlderCheckpointByName) {
   expect_same_runs(folder / "whole", folder / "again", 12);
 }
 
+// Killed on the way from an older checkpoint: the next resume goes on from there, not from what was newest before.
+TEST(Resume, AnOlderCheckpointByNameStaysChosen) {
+  const TemporaryFolder folder("chosen");
+  const RunConfig config = tiny_config();
+  start_run(config, folder / "whole", false, "", {});
+  start_run(config, folder / "again", false, "", {});
+  ASSERT_EQ(resume_run(folder / "again" / "step4", stop_after(2)).status, RunStatus::stopped);
+  fs::remove_all(folder / "again" / "step6");
+  io::write_file_atomic(folder / "again" / "latest", "step4\n");
+  ASSERT_EQ(resume_run(folder / "again", {}).status, RunStatus::finished);
+  expect_same_runs(folder / "whole", folder / "again", 12);
+}
+
+TEST(Resume, AKillBeforeTheLastStatusIsMended) {
+  const TemporaryFolder folder("status");
+  start_run(tiny_config(), folder / "run", false, "", {});
+  io::write_file_atomic(folder / "run" / "run.json", "{\"status\": \"running\", \"label\": 7}");
+  EXPECT_EQ(resume_run(folder / "run", {}).status, RunStatus::finished);
+  EXPECT_EQ(run_status(folder / "run"), RunStatus::finished);
+}
+
 TEST(Resume, AFinishedRunIsLeftAsItIs) {
   const TemporaryFolder folder("finished");
   start_run(tiny_config(), folder / "run", false, "", {});

@@ -52,6 +52,14 @@ TEST(Run, AnExistingDirectoryIsNotTouchedWithoutOverwrite) {
   std::ofstream(folder / "precious" / "thesis.tex") << "text";
   EXPECT_THROW(start_run(tiny_config(), folder / "precious", true, "", {}), UsageError);
   EXPECT_TRUE(fs::exists(folder / "precious" / "thesis.tex"));
+  std::ofstream(folder / "precious" / "config.yaml") << "theirs: true\n";
+  EXPECT_THROW(start_run(tiny_config(), folder / "precious", true, "", {}), UsageError);
+  EXPECT_TRUE(fs::exists(folder / "precious" / "thesis.tex"));
+  EXPECT_THROW(start_run(tiny_config(), folder / "run" / "step2", true, "", {}), UsageError);
+  // What a kill before the first file leaves is no obstacle.
+  fs::create_directories(folder / "early");
+  std::ofstream(folder / "early" / "config.yaml.tmp-999999") << "x";
+  EXPECT_EQ(start_run(tiny_config({"train.steps=1"}), folder / "early", false, "", {}).status, RunStatus::finished);
 }
 
 TEST(Run, BadDataIsRefusedBeforeAnythingIsWritten) {

@@ -42,6 +42,16 @@ TEST(SweepPlan, EveryVariantAtEveryPointOfTheGrid) {
   EXPECT_EQ(nlohmann::json::parse(to_json(result))["runs"].size(), 12U);
 }
 
+// The report averages runs of one variant and rate: no other key of the grid may hide in there.
+TEST(SweepPlan, AGridOverSchemesMakesVariants) {
+  const TemporaryFolder folder("sweep_grid");
+  const auto result =
+      plan(folder, "config: base\ngrid: {model.residual: [pre, post], model.width: [32, 64], train.seed: [1, 2]}\n");
+  std::set<std::string> variants;
+  for (const auto& run : result.runs) variants.insert(run.variant);
+  EXPECT_EQ(variants, (std::set<std::string>{"pre, width=32", "pre, width=64", "post, width=32", "post, width=64"}));
+}
+
 TEST(SweepPlan, MistakesAreNamed) {
   const TemporaryFolder folder("sweep_bad");
   EXPECT_THROW(plan(folder, "config: base\nvariant: []\n"), UsageError);
@@ -52,6 +62,12 @@ TEST(SweepPlan, MistakesAreNamed) {
   EXPECT_THROW(plan(folder, "config: base\ngrid: {train.sed: [1]}\n"), UsageError);
   EXPECT_THROW(plan(folder, "- a\n"), UsageError);
   EXPECT_THROW(plan(folder, "config: base\ngrid: {train.seed: [1, 2]}\n", {"train.seed=5"}), UsageError);
+  EXPECT_THROW(plan(folder, "config: base\ngrid: {train.seed: [1, 2]}\n", {"train={seed: 5}"}), UsageError);
+  EXPECT_THROW(plan(folder, "config: base\nvariants: [{model.residual: pre}]\n", {"model.residual=post"}), UsageError);
+  EXPECT_THROW(plan(folder, "config: base\nvariants: {model.residual: pre}\n"), UsageError);
+  EXPECT_THROW(plan(folder, "config: base\nvariants: []\n"), UsageError);
+  EXPECT_THROW(plan(folder, "config: base\ngrid: [1]\n"), UsageError);
+  EXPECT_THROW(plan(folder, "sweep:\nconfig: base\n"), UsageError);
 }
 
 }  // namespace
