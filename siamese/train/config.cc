@@ -60,7 +60,8 @@ void check(const RunConfig& config) {
             config.model.context);
   }
   require(config.init.std >= 0, "init.std", "a number >= 0 (0 = the rule's own)", config.init.std);
-  require(config.init.cut >= 0, "init.cut", "a number >= 0 (0 = uncut)", config.init.cut);
+  require(config.init.cut == 0 || config.init.cut >= 0.5, "init.cut",
+          "0 (uncut) or at least 0.5: below that almost every draw is thrown away", config.init.cut);
 }
 
 }  // namespace

@@ -48,6 +48,7 @@ TEST(RunConfig, RefusalsNameTheKey) {
   EXPECT_NE(refusal("engine.ops=quick").find("engine.ops: expected one of auto, plain, fused"), std::string::npos);
   EXPECT_NE(refusal("optim.schedule.final=2").find("optim.schedule.final"), std::string::npos);
   EXPECT_NE(refusal("init.cut=-1").find("init.cut"), std::string::npos);
+  EXPECT_NE(refusal("init.cut=1e-300").find("init.cut"), std::string::npos);
 }
 
 TEST(RunConfig, ShippedRecipesAreValidAndCountTheirParameters) {
