@@ -12,6 +12,7 @@ namespace siamese::config {
 namespace {
 
 constexpr int kMaxDepth = 32;
+constexpr size_t kMaxBytes = 1 << 20;  // a wrong file should be refused, not parsed for minutes
 
 std::string place(const std::string& source, const YAML::Mark& mark) {
   if (mark.is_null() || source == "command line") return source;
@@ -138,6 +139,10 @@ void print_map(const Value& value, int indent, std::string& out) {
 }  // namespace
 
 Value parse_yaml(const std::string& text, const std::string& source) {
+  if (text.size() > kMaxBytes) {
+    throw UsageError(source + ": " + std::to_string(text.size()) + " bytes are no config: expected at most " +
+                     std::to_string(kMaxBytes));
+  }
   try {
     refuse_aliases(text, source);
     const auto documents = YAML::LoadAll(text);

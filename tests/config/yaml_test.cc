@@ -62,6 +62,10 @@ TEST(Yaml, SeveralDocumentsAreRefused) {
 
 TEST(Yaml, AKeyThatIsNotTextIsRefused) { EXPECT_EQ(error_of("[a, b]: 1\n"), "demo.yaml:1: a key must be plain text"); }
 
+TEST(Yaml, AHugeFileIsRefusedUnread) {
+  EXPECT_NE(error_of(std::string((1 << 20) + 1, 'a')).find("expected at most 1048576"), std::string::npos);
+}
+
 TEST(Yaml, DeepNestingIsRefused) {
   const std::string error = error_of(std::string(1000, '[') + std::string(1000, ']'));
   EXPECT_EQ(error.find("demo.yaml"), 0U) << error;
