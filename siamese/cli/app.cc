@@ -15,8 +15,23 @@
 namespace siamese::cli {
 namespace {
 
+// One line whatever a name or a file put into it: control characters are shown, a very long text is cut.
+std::string one_line(const std::string& text) {
+  constexpr size_t kLongest = 2000;
+  std::string line;
+  for (const char c : text.substr(0, kLongest)) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte >= 0x20 && byte != 0x7F) {
+      line += c;
+    } else {
+      line += c == '\n' ? "\\n" : "?";
+    }
+  }
+  return text.size() > kLongest ? line + "..." : line;
+}
+
 int fail(Exit code, const std::string& message) {
-  std::fprintf(stderr, "siamese: %s\n", message.c_str());
+  std::fprintf(stderr, "siamese: %s\n", one_line(message).c_str());
   return static_cast<int>(code);
 }
 
@@ -56,6 +71,7 @@ int run(int argc, char** argv) {
   try {
     check_verb(app, argc, argv);
     app.parse(argc, argv);
+    if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) return fail(Exit::failure, "cannot write to the output");
     return exit_code;
   } catch (const CLI::Success& wanted) {  // --help, --version
     return app.exit(wanted);
@@ -64,7 +80,9 @@ int run(int argc, char** argv) {
   } catch (const Error& error) {
     return fail(error.code(), error.what());
   } catch (const c10::Error& error) {
-    return fail(Exit::failure, "LibTorch: " + first_line(error.what_without_backtrace()));
+    const std::string what = first_line(error.what_without_backtrace());
+    const bool memory = what.find("can't allocate memory") != std::string::npos;
+    return fail(Exit::failure, (memory ? "out of memory: " : "LibTorch: ") + what);
   } catch (const std::bad_alloc&) {
     return fail(Exit::failure, "out of memory");
   } catch (const std::exception& error) {

@@ -1,5 +1,7 @@
+#include <csignal>
 #include <cstdlib>
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include "siamese/cli/app.h"
@@ -16,9 +18,24 @@ void wait_politely(char** argv) {
   execv("/proc/self/exe", argv);  // returns only when it failed; then the default serves
 }
 
+// A file that is opened must never take the number of a closed standard stream, or messages would land in it; and a
+// reader of the progress that goes away must not end the run.
+void mind_streams() {
+  while (true) {
+    const int descriptor = open("/dev/null", O_RDWR);
+    if (descriptor < 0) return;
+    if (descriptor > 2) {
+      close(descriptor);
+      break;
+    }
+  }
+  std::signal(SIGPIPE, SIG_IGN);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
+  mind_streams();
   wait_politely(argv);
   return siamese::cli::run(argc, argv);
 }

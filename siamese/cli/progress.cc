@@ -6,6 +6,8 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include "siamese/cli/signals.h"
+
 namespace siamese::cli {
 namespace {
 
@@ -35,6 +37,7 @@ void Progress::line(const std::string& text) {
 }
 
 void Progress::started(const std::string& what) {
+  catch_signals();  // from here on there is something to save
   line(what);
   first_step_ = -1;
 }

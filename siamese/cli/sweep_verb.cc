@@ -49,13 +49,14 @@ int run_sweep(const SweepArguments& arguments) {
   const auto plan =
       train::plan_sweep(config::find_config(arguments.sweep, config_folders()), arguments.overrides, config_folders());
   const fs::path out = arguments.out.empty() ? fs::path("runs") / plan.name : fs::path(arguments.out);
+  if (train::run_status(out))
+    throw UsageError(out.string() + ": is a run, not the folder of a sweep; choose another --out");
   for (const auto& run : plan.runs) check_earlier_run(run, out / run.dir);
   std::error_code error;
   fs::create_directories(out, error);
   if (error) throw SystemError(out.string() + ": cannot be made: " + error.message());
   io::write_file_atomic(out / "sweep.json", train::to_json(plan));
   Progress progress(arguments.quiet ? Progress::Style::quiet : Progress::Style::shown);
-  catch_signals();
   const train::RunHooks hooks{&progress, caught_signal};
   for (size_t i = 0; i < plan.runs.size(); ++i) {
     const auto& run = plan.runs[i];

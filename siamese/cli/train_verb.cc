@@ -51,7 +51,6 @@ void add_train(CLI::App& app, int& exit_code) {
   verb->callback([arguments, &exit_code] {
     const auto config = load_run_config(arguments->config, arguments->overrides);
     Progress progress(arguments->style());
-    catch_signals();
     exit_code = finish(train::start_run(config, arguments->out, arguments->overwrite, "", {&progress, caught_signal}),
                        arguments->out, arguments->json);
   });
@@ -66,7 +65,6 @@ void add_resume(CLI::App& app, int& exit_code) {
   verb->footer("Example: siamese resume runs/pre");
   verb->callback([arguments, &exit_code] {
     Progress progress(arguments->style());
-    catch_signals();
     exit_code = finish(train::resume_run(arguments->out, {&progress, caught_signal}), arguments->out, arguments->json);
   });
 }

@@ -56,6 +56,9 @@ void generate(const models::LanguageModel& model, const std::vector<int64_t>& pr
   const c10::NoGradGuard no_grad;
   const int64_t context = model.config().context;
   const auto length = static_cast<int64_t>(prompt.size());
+  if (!(sampling.temperature >= 0) || !(sampling.top_p > 0)) {
+    throw UsageError("--temperature: expected a number >= 0; --top-p: a number in (0, 1]");
+  }
   if (prompt.empty()) throw UsageError("--prompt: expected at least one token, got none");
   if (length > context) {
     throw UsageError("--prompt: expected at most " + std::to_string(context) + " tokens (model.context), got " +

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include <ATen/ATen.h>
 #include <c10/core/GradMode.h>
@@ -22,7 +23,7 @@ HeldOut held_out_loss(const models::Model& model, const data::Dataset& dataset, 
     sum += model.losses(to_inputs(batch), {}).loss.item<double>();
     result.targets += total_weight(batch);
   }
-  result.loss = result.targets > 0 ? sum / result.targets : 0;
+  result.loss = result.targets > 0 ? sum / result.targets : std::numeric_limits<double>::quiet_NaN();
   result.perplexity = std::exp(result.loss);
   return result;
 }

@@ -7,7 +7,7 @@
 namespace siamese::eval {
 
 struct HeldOut {
-  double loss = 0;
+  double loss = 0;  // NaN when no target counted
   double perplexity = 0;
   double targets = 0;  // how many counted
 };

@@ -8,6 +8,7 @@
 
 #include "siamese/base/check.h"
 #include "siamese/io/atomic_file.h"
+#include "siamese/io/directory_lock.h"
 #include "siamese/io/json_lines.h"
 #include "siamese/io/run_dir.h"
 #include "siamese/train/trainer.h"
@@ -153,8 +154,12 @@ RunResult start_run(const RunConfig& config, const fs::path& run_dir, bool overw
   check_free(run_dir, overwrite);
   apply_engine(config.engine);
   Trainer trainer(config);  // refuses bad data and impossible models before the directory is touched
-  if (overwrite) fs::remove_all(run_dir);
+  if (overwrite && fs::exists(run_dir)) {
+    const io::DirectoryLock nobody_writes(run_dir);
+    fs::remove_all(run_dir);
+  }
   make_directory(run_dir);
+  const io::DirectoryLock lock(run_dir);
   io::write_file_atomic(run_dir / io::kConfigFile, config_text(config));
   return Run(trainer, run_dir, label, hooks).train(io::JsonLinesWriter::Mode::replace);
 }
@@ -165,6 +170,7 @@ RunResult resume_run(const fs::path& run_or_checkpoint, const RunHooks& hooks) {
   if (!fs::exists(dir / io::kConfigFile)) {
     throw DataError(dir.string() + ": not a run directory: " + std::string(io::kConfigFile) + " is missing");
   }
+  const io::DirectoryLock lock(dir);
   const auto run_file = read_run_file(dir);
   io::remove_stale_temporaries(dir);
   const bool begun = is_checkpoint || !io::list_checkpoints(dir).empty() || io::read_latest(dir);

@@ -125,6 +125,9 @@ SweepPlan plan_sweep(const std::filesystem::path& path, const std::vector<std::s
   check_overrides(overrides, grid, choices, source);
   SweepPlan plan;
   plan.name = name != nullptr ? name->text : path.stem().string();
+  if (plan.name != folder_name(plan.name) || plan.name.empty() || plan.name.front() == '.') {
+    throw UsageError(source + ": sweep: expected a name of letters, digits, '.', '_' and '-', got '" + plan.name + "'");
+  }
   std::set<std::string> names;
   for (const auto& point : grid_points(grid != nullptr ? *grid : Value::map(), source)) {
     for (const auto& variant : choices) {

@@ -33,6 +33,16 @@ TEST_F(BadInput, CommandLineMistakes) {
   expect_refusal("schemes nope", 2, "unknown residual scheme 'nope'");
 }
 
+TEST_F(BadInput, StreamsThatAreClosedOrFull) {
+  ASSERT_EQ(run(tiny + "--out run 2>&-").exit_code, 0);
+  EXPECT_EQ(read("run/metrics.jsonl").find("siamese"), std::string::npos);
+  const int status =
+      std::system(("'" SIAMESE_BINARY "' config keys > /dev/full 2> '" + (folder / "e").string() + "'").c_str());
+  EXPECT_EQ(WEXITSTATUS(status), 1);
+  EXPECT_EQ(read("e"), "siamese: cannot write to the output\n");
+  expect_refusal("train arithmetic-small \"$(printf 'a\\nb=1')\" --out x", 2, "a\\nb: unknown key");
+}
+
 TEST_F(BadInput, DataMistakes) {
   const std::string text = tiny + "data.source=text ";
   expect_refusal(text + "data.train=[gone.txt] --out x", 3, "gone.txt");

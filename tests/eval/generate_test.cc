@@ -49,6 +49,8 @@ TEST(Generate, RefusesImpossiblePrompts) {
   EXPECT_THROW(generated(*model, std::vector<int64_t>(13, 1), {}), UsageError);
   EXPECT_THROW(generated(*model, {19}, {}), UsageError);
   EXPECT_THROW(generated(*model, {-1}, {}), UsageError);
+  EXPECT_THROW(generated(*model, {1}, {.temperature = std::nan("")}), UsageError);
+  EXPECT_THROW(generated(*model, {1}, {.top_p = std::nan("")}), UsageError);
   EXPECT_EQ(generated(*model, std::vector<int64_t>(12, 1), {}).size(), 1U);
 }
 

@@ -62,6 +62,18 @@ TEST(Run, AnExistingDirectoryIsNotTouchedWithoutOverwrite) {
   EXPECT_EQ(start_run(tiny_config({"train.steps=1"}), folder / "early", false, "", {}).status, RunStatus::finished);
 }
 
+TEST(Run, OneWriterAtATime) {
+  const TemporaryFolder folder("lock");
+  const fs::path run = folder / "run";
+  const RunHooks nosy{nullptr, [&] {
+                        EXPECT_THROW(resume_run(run, {}), UsageError);
+                        EXPECT_THROW(start_run(tiny_config(), run, true, "", {}), UsageError);
+                        return 0;
+                      }};
+  start_run(tiny_config({"train.steps=2"}), run, false, "", nosy);
+  EXPECT_EQ(timeless_lines(run / "metrics.jsonl").size(), 2U);
+}
+
 TEST(Run, BadDataIsRefusedBeforeAnythingIsWritten) {
   const TemporaryFolder folder("bad");
   const RunConfig missing = tiny_config({"data.source=text", "data.train=[/nonexistent/text.txt]"});

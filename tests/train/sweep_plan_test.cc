@@ -68,6 +68,8 @@ TEST(SweepPlan, MistakesAreNamed) {
   EXPECT_THROW(plan(folder, "config: base\nvariants: []\n"), UsageError);
   EXPECT_THROW(plan(folder, "config: base\ngrid: [1]\n"), UsageError);
   EXPECT_THROW(plan(folder, "sweep:\nconfig: base\n"), UsageError);
+  EXPECT_THROW(plan(folder, "sweep: ../up\nconfig: base\n"), UsageError);
+  EXPECT_THROW(plan(folder, "sweep: ''\nconfig: base\n"), UsageError);
 }
 
 }  // namespace
