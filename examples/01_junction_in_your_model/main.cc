@@ -36,7 +36,7 @@ class TinyMixer : public torch::nn::Module {
     head_ = register_module("head", torch::nn::Linear(kWidth, 1));
 
     const nn::Scope scope(scheme_parameters_);
-    topology_ = residual::make_topology(scheme, scope.child("close"), {.width = kWidth, .blocks = 1});
+    topology_ = residual::make_topology(scheme, scope, {.width = kWidth, .blocks = 1});
     for (int64_t index = 0; index < 2; ++index) {
       junctions_.push_back(
           topology_->junction(scope.child("site" + std::to_string(index)), residual::site_at(index, /*blocks=*/1)));

@@ -17,6 +17,7 @@
 
 #include "siamese/base/check.h"
 #include "siamese/config/load.h"
+#include "siamese/residual/one_stream.h"
 #include "siamese/residual/registry.h"
 #include "siamese/train/run.h"
 
@@ -40,8 +41,7 @@ class RezeroJunction : public Junction {
   }
 
   Streams write(const Streams& streams, const Branch& branch) const override {
-    const at::Tensor gated = branch.gate.defined() ? at::mul(branch.value, branch.gate) : branch.value;
-    return streams.replaced({at::add(streams[0], at::mul(gated, alpha_))});
+    return streams.replaced({at::add(streams[0], at::mul(gated(branch), alpha_))});
   }
 
  private:
@@ -49,27 +49,19 @@ class RezeroJunction : public Junction {
   at::Tensor alpha_;
 };
 
-class RezeroTopology : public Topology {
+// OneStream opens the stream as the embedding and closes it with a norm.
+class Rezero : public OneStream {
  public:
-  RezeroTopology(const nn::Scope& scope, const Build& build) : build_(build) {
-    if (!build.modulated) final_norm_ = nn::Norm(scope.child("norm"), build.width, build.norm);
-  }
-
-  Streams open(const at::Tensor& embedding) const override { return {{{"h", embedding}}, {}, {}}; }
+  using OneStream::OneStream;
   std::unique_ptr<Junction> junction(const nn::Scope& scope, const Site& site) const override {
-    return std::make_unique<RezeroJunction>(scope, site, build_);
+    return std::make_unique<RezeroJunction>(scope, site, build());
   }
-  at::Tensor close(const Streams& streams) const override { return final_norm_(flush(streams)[0]); }
-
- private:
-  Build build_;
-  nn::Norm final_norm_;
 };
 
 Scheme rezero_scheme() {
   return define_scheme<NoOptions>({"rezero", "h <- h + alpha G(LN(h));  out = LN(h)", "ReZero, arXiv 2003.04887"},
                                   [](const NoOptions&, const nn::Scope& scope, const Build& build) {
-                                    return std::make_unique<RezeroTopology>(scope, build);
+                                    return std::make_unique<Rezero>(scope, build);
                                   });
 }
 

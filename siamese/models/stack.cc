@@ -13,7 +13,7 @@
 namespace siamese::models {
 
 Stack::Stack(const nn::Scope& scope, const std::string& scheme, const residual::Build& build)
-    : topology_(residual::make_topology(scheme, scope.child("close"), build)) {
+    : topology_(residual::make_topology(scheme, scope, build)) {
   for (int64_t index = 0; index < 2 * build.blocks; ++index) {
     const residual::Site site = residual::site_at(index, build.blocks);
     const nn::Scope block = scope.child("blocks").child(std::to_string(site.block));

@@ -23,7 +23,8 @@ struct StackOptions {
 
 class Stack {
  public:
-  // Junctions are named blocks.N.{attention,ffn}_junction, the norms at the end `close`.
+  // Junctions are named blocks.N.{attention,ffn}_junction, what the scheme has at the two ends `open` and
+  // `close`.
   Stack(const nn::Scope& scope, const std::string& scheme, const residual::Build& build);
 
   const residual::Topology& topology() const { return *topology_; }

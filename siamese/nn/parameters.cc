@@ -10,11 +10,13 @@ namespace siamese::nn {
 namespace {
 
 template <class T>
-void fill_normal(const at::Tensor& value, const Init& init, uint64_t seed, uint64_t stream) {
+void fill_random(const at::Tensor& value, const Init& init, uint64_t seed, uint64_t stream) {
   T* const data = value.mutable_data_ptr<T>();
   at::parallel_for(0, value.numel(), 4096, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
-      data[i] = static_cast<T>(init.std * random_normal(seed, stream, static_cast<uint64_t>(i), init.cut));
+      const auto index = static_cast<uint64_t>(i);
+      data[i] = static_cast<T>(init.limit > 0 ? init.limit * (2 * random_uniform(seed, stream, index) - 1)
+                                              : init.std * random_normal(seed, stream, index, init.cut));
     }
   });
 }
@@ -57,16 +59,22 @@ at::Tensor Scope::add(std::string_view name, ParameterKind kind, at::IntArrayRef
   } else {
     value = at::full(shape, init.constant, options);
   }
-  if (init.std > 0 && !value.is_meta()) {
+  if ((init.std > 0 || init.limit > 0) && !value.is_meta()) {
     if (value.scalar_type() == at::kDouble) {
-      fill_normal<double>(value, init, parameters_->seed_, hash_text(full));
+      fill_random<double>(value, init, parameters_->seed_, hash_text(full));
     } else {
-      fill_normal<float>(value, init, parameters_->seed_, hash_text(full));
+      fill_random<float>(value, init, parameters_->seed_, hash_text(full));
     }
   }
   value.set_requires_grad(true);
   parameters_->list_.push_back({full, kind, value});
   return value;
+}
+
+void set_initial(const at::Tensor& fresh, const std::function<void(at::Tensor value)>& write) {
+  if (fresh.is_meta()) return;
+  const c10::NoGradGuard no_grad;
+  write(fresh.detach());
 }
 
 void scale_rows(const at::Tensor& weight, int64_t begin, int64_t end, double factor) {

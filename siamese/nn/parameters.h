@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -23,15 +24,18 @@ struct Parameter {
   at::Tensor value;  // a leaf that requires its gradient
 };
 
-// How a fresh parameter starts: constant, or normal with `std` cut at +-`cut` std (cut 0 = uncut).
+// How a fresh parameter starts: constant, normal with `std` cut at +-`cut` std (cut 0 = uncut), or uniform in
+// +-`limit`.
 struct Init {
   double constant = 0;
   double std = 0;
   double cut = 0;
+  double limit = 0;
 
   static Init ones() { return {.constant = 1}; }
   static Init zeros() { return {}; }
   static Init normal(double std, double cut) { return {.std = std, .cut = cut}; }
+  static Init uniform(double limit) { return {.limit = limit}; }
 };
 
 class Parameters {
@@ -65,6 +69,9 @@ class Scope {
   Parameters* parameters_;
   std::string prefix_;
 };
+
+// Writes single elements of a fresh parameter (a one-hot, a diagonal); does nothing on the meta device.
+void set_initial(const at::Tensor& fresh, const std::function<void(at::Tensor value)>& write);
 
 // Multiplies rows [begin, end) of a fresh weight: a scheme's init factor on one part of a fused projection.
 void scale_rows(const at::Tensor& weight, int64_t begin, int64_t end, double factor);

@@ -1,5 +1,6 @@
 #include "siamese/residual/hybrid.h"
 
+#include "siamese/residual/one_stream.h"
 #include "siamese/residual/pre.h"
 
 namespace siamese::residual {
@@ -30,35 +31,36 @@ class HybridJunction : public Junction {
   nn::Norm norm_;  // FFN sites only
 };
 
-class HybridTopology : public Topology {
+class Hybrid : public OneStream {
  public:
-  HybridTopology(const HybridOptions& options, const nn::Scope& scope, const Build& build)
-      : options_(options), build_(build) {
-    if (!build.modulated) final_norm_ = nn::Norm(scope.child("norm"), build.width, build.norm);
-  }
-
-  Streams open(const at::Tensor& embedding) const override { return {{{"h", embedding}}, {}, {}}; }
+  Hybrid(const HybridOptions& options, const nn::Scope& scope, const Build& build)
+      : OneStream(scope, build), options_(options) {}
   std::unique_ptr<Junction> junction(const nn::Scope& scope, const Site& site) const override {
-    if (options_.first == HybridFirst::pre && site.block == 0) return pre_junction(scope, site, build_);
-    return std::make_unique<HybridJunction>(scope, site, build_);
+    if (options_.first == HybridFirst::pre && site.block == 0) return pre_junction(scope, site, build());
+    return std::make_unique<HybridJunction>(scope, site, build());
   }
-  at::Tensor close(const Streams& streams) const override { return final_norm_(flush(streams)[0]); }
   nn::AttentionNorm attention_norm(const Site&) const override { return nn::AttentionNorm::qkv; }
 
  private:
   HybridOptions options_;
-  Build build_;
-  nn::Norm final_norm_;
 };
 
 }  // namespace
 
 Scheme hybrid_scheme() {
-  return define_scheme<HybridOptions>(
-      {"hybrid", "y = x + A_qkvnorm(x);  z = LN(y);  x' = z + F(z);  out = LN(x)", "HybridNorm, arXiv 2503.04598"},
-      [](const HybridOptions& options, const nn::Scope& scope, const Build& build) {
-        return std::make_unique<HybridTopology>(options, scope, build);
-      });
+  return define_scheme<HybridOptions>({.name = "hybrid",
+                                       .equation = "y = x + A_qkvnorm(x);  z = LN(y);  x <- z + F(z);  out = LN(x)",
+                                       .paper = "HybridNorm, arXiv 2503.04598",
+                                       .full = R"(x_0 = E
+y   = x + A_l(x)
+z   = LN_l(y)
+x  <- z + F_l(z)
+output = LN_final(x)
+attention: RMSNorm on each head of q, k and v
+first=pre (HybridNorm*), block 0:  y = x + A_0( LN_a(x) );  x <- y + F_0( LN_f(y) ))"},
+                                      [](const HybridOptions& options, const nn::Scope& scope, const Build& build) {
+                                        return std::make_unique<Hybrid>(options, scope, build);
+                                      });
 }
 
 }  // namespace siamese::residual

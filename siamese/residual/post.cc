@@ -2,14 +2,16 @@
 
 #include <ATen/ATen.h>
 
+#include "siamese/residual/one_stream.h"
+
 namespace siamese::residual {
 namespace {
 
 // The norm belongs to the writer: nothing is left pending.
 class PostJunction : public Junction {
  public:
-  PostJunction(const nn::Scope& scope, const Site& at, const Build& build)
-      : Junction(at), norm_(scope.child("norm"), build.width, build.norm) {}
+  PostJunction(const nn::Scope& scope, const Site& at, const Build& build, double alpha)
+      : Junction(at), norm_(scope.child("norm"), build.width, build.norm), alpha_(alpha) {}
 
   ReadResult read(const Streams& streams, Recorder* recorder) const override {
     Streams now = flush(streams);
@@ -19,37 +21,38 @@ class PostJunction : public Junction {
   }
 
   Streams write(const Streams& streams, const Branch& branch) const override {
-    const Streams sum = flush(streams.deferring({branch, {1.0}}));
-    return sum.replaced({norm_(sum[0])});
+    return streams.replaced({norm_(at::add(gated(branch), streams[0], alpha_))});
   }
 
  private:
   nn::Norm norm_;
+  double alpha_;
 };
 
-class PostTopology : public Topology {
+class Post : public OneStream {
  public:
-  PostTopology(const PostOptions& options, const nn::Scope& scope, const Build& build) : build_(build) {
-    if (options.final_norm && !build.modulated) final_norm_ = nn::Norm(scope.child("norm"), build.width, build.norm);
-  }
-
-  Streams open(const at::Tensor& embedding) const override { return {{{"h", embedding}}, {}, {}}; }
+  Post(const PostOptions& options, const nn::Scope& scope, const Build& build)
+      : OneStream(scope, build, {.final = options.final_norm}) {}
   std::unique_ptr<Junction> junction(const nn::Scope& scope, const Site& site) const override {
-    return std::make_unique<PostJunction>(scope, site, build_);
+    return post_junction(scope, site, build());
   }
-  at::Tensor close(const Streams& streams) const override { return final_norm_(flush(streams)[0]); }
-
- private:
-  Build build_;
-  nn::Norm final_norm_;
 };
 
 }  // namespace
 
+std::unique_ptr<Junction> post_junction(const nn::Scope& scope, const Site& site, const Build& build, double alpha) {
+  return std::make_unique<PostJunction>(scope, site, build, alpha);
+}
+
 Scheme post_scheme() {
-  return define_scheme<PostOptions>({"post", "x <- LN(x + G(x));  out = LN(x)", "Post-Norm, arXiv 1706.03762"},
+  return define_scheme<PostOptions>({.name = "post",
+                                     .equation = "x <- LN(x + G(x));  out = LN(x)",
+                                     .paper = "Post-Norm, arXiv 1706.03762",
+                                     .full = R"(x_0 = E
+x  <- LN_i( x + G_i(x) )
+output = LN_final(x)                          (final_norm=false: x))"},
                                     [](const PostOptions& options, const nn::Scope& scope, const Build& build) {
-                                      return std::make_unique<PostTopology>(options, scope, build);
+                                      return std::make_unique<Post>(options, scope, build);
                                     });
 }
 

@@ -19,4 +19,7 @@ struct PostOptions {
 
 Scheme post_scheme();
 
+// The junction alone, x <- LN(alpha x + G(x)): other schemes use it at some or all of their sites.
+std::unique_ptr<Junction> post_junction(const nn::Scope& scope, const Site& site, const Build& build, double alpha = 1);
+
 }  // namespace siamese::residual

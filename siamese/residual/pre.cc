@@ -1,17 +1,22 @@
 #include "siamese/residual/pre.h"
 
+#include <ATen/ATen.h>
+
+#include "siamese/residual/one_stream.h"
+
 namespace siamese::residual {
 namespace {
 
 class PreJunction : public Junction {
  public:
-  PreJunction(const nn::Scope& scope, const Site& at, const Build& build)
-      : Junction(at), norm_(scope.child("norm"), build.width, build.branch_input_norm()) {}
+  PreJunction(const nn::Scope& scope, const Site& at, const Build& build, double scale)
+      : Junction(at), norm_(scope.child("norm"), build.width, build.branch_input_norm()), scale_(scale) {}
 
   ReadResult read(const Streams& streams, Recorder* recorder) const override {
     Streams now = flush(streams);
     at::Tensor input = norm_(now[0]);
     record(recorder, "h", now[0], input);
+    if (scale_ != 1) input = input * scale_;
     return {std::move(now), std::move(input)};
   }
 
@@ -21,36 +26,32 @@ class PreJunction : public Junction {
 
  private:
   nn::Norm norm_;
+  double scale_;
 };
 
-class PreTopology : public Topology {
+class Pre : public OneStream {
  public:
-  PreTopology(const nn::Scope& scope, const Build& build) : build_(build) {
-    if (!build.modulated) final_norm_ = nn::Norm(scope.child("norm"), build.width, build.norm);
-  }
-
-  Streams open(const at::Tensor& embedding) const override { return {{{"h", embedding}}, {}, {}}; }
+  using OneStream::OneStream;
   std::unique_ptr<Junction> junction(const nn::Scope& scope, const Site& site) const override {
-    return pre_junction(scope, site, build_);
+    return pre_junction(scope, site, build());
   }
-  at::Tensor close(const Streams& streams) const override { return final_norm_(flush(streams)[0]); }
-
- private:
-  Build build_;
-  nn::Norm final_norm_;
 };
 
 }  // namespace
 
-std::unique_ptr<Junction> pre_junction(const nn::Scope& scope, const Site& site, const Build& build) {
-  return std::make_unique<PreJunction>(scope, site, build);
+std::unique_ptr<Junction> pre_junction(const nn::Scope& scope, const Site& site, const Build& build, double scale) {
+  return std::make_unique<PreJunction>(scope, site, build, scale);
 }
 
 Scheme pre_scheme() {
-  return define_scheme<NoOptions>({"pre", "h <- h + G(LN(h));  out = LN(h)", "Pre-Norm, arXiv 2002.04745"},
-                                  [](const NoOptions&, const nn::Scope& scope, const Build& build) {
-                                    return std::make_unique<PreTopology>(scope, build);
-                                  });
+  return define_scheme<NoOptions>(
+      {.name = "pre",
+       .equation = "h <- h + G(LN(h));  out = LN(h)",
+       .paper = "Pre-Norm, arXiv 2002.04745",
+       .full = R"(h_0 = E
+h  <- h + G_i( LN_i(h) )
+output = LN_final(h))"},
+      [](const NoOptions&, const nn::Scope& scope, const Build& build) { return std::make_unique<Pre>(scope, build); });
 }
 
 }  // namespace siamese::residual

@@ -9,7 +9,7 @@ namespace siamese::residual {
 
 Scheme pre_scheme();
 
-// The junction alone: other schemes use it at some of their sites.
-std::unique_ptr<Junction> pre_junction(const nn::Scope& scope, const Site& site, const Build& build);
+// The junction alone, h <- h + G(scale * LN(h)): other schemes use it at some or all of their sites.
+std::unique_ptr<Junction> pre_junction(const nn::Scope& scope, const Site& site, const Build& build, double scale = 1);
 
 }  // namespace siamese::residual

@@ -2,20 +2,31 @@
 
 #include "siamese/base/check.h"
 #include "siamese/base/nearest.h"
+#include "siamese/residual/deepnorm.h"
+#include "siamese/residual/embed.h"
+#include "siamese/residual/hc.h"
 #include "siamese/residual/hybrid.h"
+#include "siamese/residual/keel.h"
+#include "siamese/residual/lns.h"
+#include "siamese/residual/mhc.h"
+#include "siamese/residual/mixln.h"
+#include "siamese/residual/olmo2.h"
+#include "siamese/residual/peri.h"
 #include "siamese/residual/post.h"
 #include "siamese/residual/pre.h"
+#include "siamese/residual/resi_dual.h"
+#include "siamese/residual/sandwich.h"
 #include "siamese/residual/siamese.h"
+#include "siamese/residual/span.h"
 
 namespace siamese::residual {
 namespace {
 
 std::vector<Scheme>& list() {
   static std::vector<Scheme> all = {
-      pre_scheme(),
-      post_scheme(),
-      hybrid_scheme(),
-      siamese_scheme(),
+      pre_scheme(),      post_scheme(),  embed_scheme(), peri_scheme(),    sandwich_scheme(),  olmo2_scheme(),
+      deepnorm_scheme(), mixln_scheme(), lns_scheme(),   hybrid_scheme(),  resi_dual_scheme(), span_scheme(),
+      keel_scheme(),     hc_scheme(),    mhc_scheme(),   siamese_scheme(),
   };
   return all;
 }

@@ -18,6 +18,7 @@ struct SchemeDoc {
   std::string name;
   std::string equation;  // one line
   std::string paper;
+  std::string full = "";  // all lines; empty = the one
 };
 
 struct Scheme {
@@ -29,30 +30,45 @@ struct Scheme {
   std::function<std::vector<config::KeyDoc>()> options;
 };
 
+// Reads a scheme's arguments strictly. Options may have `defaults()`, for a default that depends on another option, and
+// `check()`, which throws for values that cannot be.
+template <class Options>
+Options parse_options(const std::string& name, const config::Value& arguments) {
+  Options options;
+  config::read(arguments, name, options);
+  if constexpr (requires { options.defaults(); }) {
+    options = options.defaults();
+    config::read(arguments, name, options);
+  }
+  if constexpr (requires { options.check(); }) options.check();
+  return options;
+}
+
+// The arguments that differ from their default, in the order of the list.
+template <class Options>
+config::Value canonical_arguments(const Options& options) {
+  Options fallback;
+  if constexpr (requires { options.defaults(); }) fallback = options.defaults();
+  const config::Value defaults = config::print(fallback);
+  config::Value kept = config::Value::map();
+  for (const auto& [key, value] : config::print(options).entries) {
+    if (value.text != defaults.find(key)->text) kept[key] = value;
+  }
+  return kept;
+}
+
 // Options: a struct with a `fields` list. Factory: (const Options&, const nn::Scope&, const Build&) ->
 // unique_ptr<Topology>.
 template <class Options, class Factory>
 Scheme define_scheme(SchemeDoc doc, Factory factory) {
   const std::string name = doc.name;
-  const auto parse = [name](const config::Value& arguments) {
-    Options options;
-    config::read(arguments, name, options);
-    return options;
-  };
-  return {std::move(doc),
-          [parse](const config::Value& arguments) {
-            const config::Value given = config::print(parse(arguments));
-            const config::Value defaults = config::print(Options{});
-            config::Value kept = config::Value::map();
-            for (const auto& [key, value] : given.entries) {
-              if (value.text != defaults.find(key)->text) kept[key] = value;
-            }
-            return kept;
-          },
-          [parse, factory](const config::Value& arguments, const nn::Scope& scope, const Build& build) {
-            return factory(parse(arguments), scope, build);
-          },
-          [] { return config::describe<Options>(); }};
+  return {
+      std::move(doc),
+      [name](const config::Value& arguments) { return canonical_arguments(parse_options<Options>(name, arguments)); },
+      [name, factory](const config::Value& arguments, const nn::Scope& scope, const Build& build) {
+        return factory(parse_options<Options>(name, arguments), scope, build);
+      },
+      [] { return config::describe<Options>(); }};
 }
 
 struct NoOptions {
@@ -71,6 +87,7 @@ const Scheme& find_scheme(const SchemeText& text);
 // "siamese( x = hybrid,input_norm=true)" -> "siamese(x=hybrid)".
 std::string canonical_scheme(const std::string& text);
 
+// `scope` is the model's own: the scheme's parameters outside its junctions lie below `open` and `close` there.
 std::unique_ptr<Topology> make_topology(const std::string& text, const nn::Scope& scope, const Build& build);
 
 }  // namespace siamese::residual

@@ -27,6 +27,7 @@ class SiameseJunction : public Junction {
  public:
   SiameseJunction(const SiameseOptions& options, const nn::Scope& scope, const Site& at, const Build& build)
       : Junction(at),
+        form_(options.form),
         x_coefficient_(1 / depth_divisor(options.depth_scale, at)),
         y_norm_(scope.child("y_norm"), build.width, build.norm) {
     // Attention under x=hybrid reads X raw, times c1: q, k and v carry the norms.
@@ -43,19 +44,22 @@ class SiameseJunction : public Junction {
 
   ReadResult read(const Streams& streams, Recorder* recorder) const override {
     const Streams sum = flush(streams);
-    const at::Tensor x = x_norm_(sum[kX]);
+    const bool normalised_here = form_ == SiameseForm::read && !x_scale_.defined();
+    const at::Tensor x = normalised_here ? x_norm_(sum[kX]) : sum[kX];
     const at::Tensor y = y_norm_(sum[kY]);
-    const bool raw_x = x_scale_.defined();
-    record(recorder, "X", sum[kX], raw_x ? at::Tensor() : x);
+    record(recorder, "X", sum[kX], normalised_here ? x : at::Tensor());
     record(recorder, "Y", sum[kY], y);
-    return {sum.replaced({x, sum[kY]}), input_norm_((raw_x ? x * x_scale_ : x) + y)};
+    return {sum.replaced({x, sum[kY]}), input_norm_((x_scale_.defined() ? x * x_scale_ : x) + y)};
   }
 
   Streams write(const Streams& streams, const Branch& branch) const override {
-    return streams.deferring({branch, {x_coefficient_, 1.0}});
+    if (form_ == SiameseForm::read) return streams.deferring({branch, {x_coefficient_, 1.0}});
+    const at::Tensor x = x_norm_(at::add(streams[kX], gated(branch), x_coefficient_));
+    return streams.replaced({x, streams[kY]}).deferring({branch, {0.0, 1.0}});
   }
 
  private:
+  SiameseForm form_;
   double x_coefficient_;
   nn::Norm x_norm_;
   nn::Norm y_norm_;
@@ -63,14 +67,14 @@ class SiameseJunction : public Junction {
   at::Tensor x_scale_;  // c1
 };
 
-class SiameseTopology : public Topology {
+class Siamese : public Topology {
  public:
-  SiameseTopology(const SiameseOptions& options, const nn::Scope& scope, const Build& build)
-      : options_(options),
-        build_(build),
-        x_norm_(scope.child("x_norm"), build.width, build.norm),
-        y_norm_(scope.child("y_norm"), build.width, build.norm) {
-    if (options.final_norm && !build.modulated) final_norm_ = nn::Norm(scope.child("norm"), build.width, build.norm);
+  Siamese(const SiameseOptions& options, const nn::Scope& scope, const Build& build)
+      : options_(options), build_(build) {
+    const nn::Scope close = scope.child("close");
+    if (options.form == SiameseForm::read) x_norm_ = nn::Norm(close.child("x_norm"), build.width, build.norm);
+    y_norm_ = nn::Norm(close.child("y_norm"), build.width, build.norm);
+    if (options.final_norm && !build.modulated) final_norm_ = nn::Norm(close.child("norm"), build.width, build.norm);
   }
 
   Streams open(const at::Tensor& embedding) const override { return {{{"X", embedding}, {"Y", embedding}}, {}, {}}; }
@@ -95,12 +99,42 @@ class SiameseTopology : public Topology {
 
 }  // namespace
 
+SiameseOptions SiameseOptions::defaults() const {
+  SiameseOptions fallback;
+  fallback.final_norm = form == SiameseForm::read;
+  return fallback;
+}
+
+void SiameseOptions::check() const {
+  if (x == SiameseX::hybrid && form == SiameseForm::write) {
+    throw UsageError(
+        "siamese(x=hybrid, form=write): x=hybrid exists in the read form only: between blocks its X is not normalised "
+        "at all, so there is no write to move the norm to");
+  }
+}
+
 Scheme siamese_scheme() {
   return define_scheme<SiameseOptions>(
-      {"siamese", "X = P(X);  O = G(I(X + Q(Y)));  X <- X + O/c;  Y <- Y + O;  out = F(P(X) + Q(Y))",
-       "SiameseNorm, arXiv 2602.08064"},
+      {.name = "siamese",
+       .equation = "X <- P(X);  O = G(I(X + Q(Y)));  X <- X + O/c;  Y <- Y + O;  out = F(P(X) + Q(Y))",
+       .paper = "SiameseNorm, arXiv 2602.08064",
+       .full = R"(X_0 = Y_0 = E
+form=read:
+  X  <- P_i(X);   O = G_i( I_i( X + Q_i(Y) ) )
+  X  <- X + O / c_i;   Y <- Y + O
+  output = F( P(X) + Q(Y) )
+form=write (Algorithm 1 as printed: siamese(form=write, input_norm=false, depth_scale=none)):
+  O   = G_i( I_i( X + Q_i(Y) ) )
+  X  <- P_i( X + O / c_i );   Y <- Y + O
+  output = X + Q(Y)
+x=hybrid (form=read), attention with RMSNorm on each head of q, k and v, c1 learned, ones at the start:
+  A   = A_l( c1_l X + Q_a(Y) );   X <- X + A / c_l;   Y <- Y + A
+  X  <- P_f(X);   O = F_l( I_f( X + Q_f(Y) ) );   X <- X + O / c_l;   Y <- Y + O
+  output = F( P(X) + Q(Y) )
+I_i only with input_norm, F only with final_norm
+c_i by depth_scale: block sqrt(2(l+1)), sublayer sqrt(i+1), layer sqrt(l+1), none 1; block l and site i from 0)"},
       [](const SiameseOptions& options, const nn::Scope& scope, const Build& build) {
-        return std::make_unique<SiameseTopology>(options, scope, build);
+        return std::make_unique<Siamese>(options, scope, build);
       });
 }
 

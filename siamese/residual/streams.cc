@@ -21,12 +21,14 @@ Streams Streams::deferring(Pending deferred) const {
   return next;
 }
 
+at::Tensor gated(const Branch& branch) { return branch.gate.defined() ? branch.gate * branch.value : branch.value; }
+
 Streams flush(const Streams& streams) {
   if (!streams.pending) return streams;
   const Pending& pending = *streams.pending;
-  at::Tensor branch = pending.branch.value;
-  if (pending.output_norm != nullptr) branch = (*pending.output_norm)(branch);
-  if (pending.branch.gate.defined()) branch = pending.branch.gate * branch;
+  const nn::Norm* const norm = pending.output_norm;
+  const at::Tensor& value = pending.branch.value;
+  const at::Tensor branch = gated({norm != nullptr ? (*norm)(value) : value, pending.branch.gate});
   Streams next = streams;
   next.pending.reset();
   for (size_t i = 0; i < next.list.size(); ++i) {

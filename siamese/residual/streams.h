@@ -19,6 +19,9 @@ struct Branch {
   at::Tensor gate;
 };
 
+// The value times the gate.
+at::Tensor gated(const Branch& branch);
+
 // A deferred write: stream_i <- stream_i + coefficients[i] * gate * output_norm(value). It describes itself, so that
 // any junction can follow any other, and the next read can do all of it in one pass over memory.
 struct Pending {

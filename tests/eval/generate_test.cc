@@ -21,7 +21,7 @@ std::vector<int64_t> generated(const models::LanguageModel& model, const std::ve
 
 TEST(Generate, GreedyEqualsArgmaxWithoutCache) {
   const c10::NoGradGuard no_grad;
-  for (const char* const scheme : models::kSchemes) {
+  for (const auto& scheme : testing::all_schemes()) {
     const auto model = models::make_lm(models::small_config(scheme), 3);
     const std::vector<int64_t> prompt = {1, 5, 2};
     std::vector<int64_t> text = prompt;

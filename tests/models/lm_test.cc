@@ -11,7 +11,7 @@ namespace {
 
 TEST(Lm, CachedGenerationEqualsUncachedForEveryScheme) {
   const c10::NoGradGuard no_grad;
-  for (const char* const scheme : kSchemes) {
+  for (const auto& scheme : testing::all_schemes()) {
     for (const Positions positions : {Positions::rope, Positions::learned}) {
       ModelConfig config = small_config(scheme);
       config.positions = positions;
@@ -48,7 +48,7 @@ TEST(Lm, AFutureTokenChangesNothingBefore) {
 
 TEST(Lm, FusedPlainAndDoubleAgree) {
   for (const auto& [norm, bias] : {std::pair{nn::NormKind::rms, false}, std::pair{nn::NormKind::layer, true}}) {
-    for (const char* const scheme : kSchemes) {
+    for (const auto& scheme : testing::all_schemes()) {
       ModelConfig config = small_config(scheme);
       config.norm = norm;
       config.bias = bias;

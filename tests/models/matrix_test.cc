@@ -7,22 +7,17 @@
 
 #include "siamese/models/weights.h"
 #include "siamese/ops/adamw.h"
-#include "siamese/residual/registry.h"
 
 namespace siamese::models {
 namespace {
 
-std::vector<std::string> all_schemes() {
-  std::vector<std::string> texts;
-  for (const auto& scheme : residual::schemes()) texts.push_back(scheme.doc.name);
-  texts.insert(texts.end(), {"siamese(x=hybrid)", "hybrid(first=pre)", "siamese(input_norm=false)"});
-  return texts;
-}
+using testing::all_schemes;
 
 TEST(Matrix, ShapesAndAFiniteGradientToEveryParameter) {
   for (const auto& scheme : all_schemes()) {
     const ModelConfig config = small_config(scheme);
     const auto model = make_lm(config);
+    perturb(*model);
     const Inputs inputs = random_inputs(config, 3, 2);
     EXPECT_EQ(model->hidden(inputs.tokens.narrow(1, 0, 5)).sizes(), (std::vector<int64_t>{3, 5, config.width}));
     const auto result = loss_and_gradients(*model, inputs, {.normalizer = 36});

@@ -6,7 +6,7 @@ namespace siamese::models {
 namespace {
 
 TEST(Recompute, GivesTheSameBitsForEverySchemeAndSegmentLength) {
-  for (const char* const scheme : kSchemes) {
+  for (const auto& scheme : testing::all_schemes()) {
     const ModelConfig config = small_config(scheme);
     const auto model = make_lm(config);
     const Inputs inputs = random_inputs(config, 3, 2);

@@ -4,14 +4,15 @@
 #include <memory>
 #include <string>
 
+#include "tests/support/schemes.h"
 #include "tests/support/tensors.h"
+
+#include <c10/core/GradMode.h>
 
 #include "siamese/models/lm.h"
 #include "siamese/models/registry.h"
 
 namespace siamese::models {
-
-inline const char* const kSchemes[] = {"pre", "post", "hybrid", "hybrid(first=pre)", "siamese", "siamese(x=hybrid)"};
 
 inline ModelConfig small_config(const std::string& scheme) {
   ModelConfig config;
@@ -33,6 +34,15 @@ inline std::unique_ptr<LanguageModel> make_lm(const ModelConfig& config, uint64_
   init.rule = nn::InitRule::normal;
   init.std = 0.2;  // large enough that every part matters
   return std::make_unique<LanguageModel>(config, init, nn::Parameters(seed, dtype));
+}
+
+// Moves every parameter a little: what starts at 0 (HC's W, mHC's phi) would hide the gradient of what multiplies it.
+inline void perturb(const Model& model) {
+  const c10::NoGradGuard no_grad;
+  uint64_t seed = 700;
+  for (const auto& parameter : model.parameters().list()) {
+    parameter.value.add_(testing::randn(parameter.value.sizes(), ++seed).to(parameter.value.scalar_type()), 0.02);
+  }
 }
 
 // Random tokens that count everywhere.

@@ -1,6 +1,7 @@
 #include "siamese/residual/streams.h"
 
 #include "tests/residual/harness.h"
+#include "tests/support/schemes.h"
 
 #include "siamese/residual/pre.h"
 
@@ -44,7 +45,7 @@ TEST(Streams, FlattenRoundTripsWithPendingGateAndHanded) {
 }
 
 TEST(Streams, NothingACallerSeesIsOverwritten) {
-  for (const char* const scheme : {"pre", "post", "hybrid", "siamese", "siamese(x=hybrid)"}) {
+  for (const auto& scheme : testing::all_schemes()) {
     const Toy toy(scheme, 3, 6, {});
     const at::Tensor e = randn({1, 2, 6}, 8);
     const at::Tensor copy = e.clone();
@@ -65,7 +66,7 @@ TEST(Streams, NothingACallerSeesIsOverwritten) {
 
 // A read that consumes a pending branch must mean the same as a read of the flushed streams.
 TEST(Streams, ReadOfPendingEqualsReadOfFlushed) {
-  for (const char* const scheme : {"pre", "post", "hybrid", "siamese", "siamese(x=hybrid)"}) {
+  for (const auto& scheme : testing::all_schemes()) {
     const Toy toy(scheme, 3, 6, {});
     Streams streams = toy.topology->open(randn({1, 2, 6}, 8));
     for (size_t i = 0; i < toy.junctions.size(); ++i) {

@@ -1,0 +1,24 @@
+// Facts about a scheme, counted on the scheme itself.
+#pragma once
+
+#include <string>
+
+#include "siamese/residual/registry.h"
+
+namespace siamese::residual {
+
+struct SchemeFacts {
+  int64_t streams = 0;          // between blocks
+  int64_t norms_per_block = 0;  // of the streams' width, in a block of the middle
+  int64_t norms_at_ends = 0;    // of the same kind, at the open and the close
+  // Parameters of such a block's junctions beyond Pre-Norm's two norms: per_width * width + constant.
+  int64_t extra_per_width = 0;
+  int64_t extra_constant = 0;
+};
+
+SchemeFacts scheme_facts(const std::string& text);
+
+// "4 d", "-1 d", "10 d + 52", "0".
+std::string extra_parameters_text(const SchemeFacts& facts);
+
+}  // namespace siamese::residual

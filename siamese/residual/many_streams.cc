@@ -1,0 +1,58 @@
+#include "siamese/residual/many_streams.h"
+
+#include <ATen/ATen.h>
+
+#include "siamese/base/check.h"
+
+namespace siamese::residual {
+
+MixingJunction::MixingJunction(const nn::Scope& scope, const Site& site, const Build& build)
+    : Junction(site), norm_(scope.child("norm"), build.width, build.branch_input_norm()) {}
+
+ReadResult MixingJunction::read(const Streams& streams, Recorder* recorder) const {
+  const Streams now = flush(streams);
+  std::vector<at::Tensor> values;
+  for (const auto& stream : now.list) {
+    record(recorder, stream.name, stream.value, {});
+    values.push_back(stream.value);
+  }
+  const at::Tensor stacked = at::stack(values, -2);
+  const Mixing mix = mixing(stacked);
+  Streams mixed = now.replaced(at::matmul(mix.streams, stacked).unbind(-2));
+  mixed.handed = {mix.output};
+  return {std::move(mixed), norm_(at::matmul(mix.input.unsqueeze(-2), stacked).squeeze(-2))};
+}
+
+Streams MixingJunction::write(const Streams& streams, const Branch& branch) const {
+  const at::Tensor output = gated(branch);
+  std::vector<at::Tensor> values;
+  for (size_t j = 0; j < streams.list.size(); ++j) {
+    values.push_back(streams[j] + streams.handed[0].select(-1, static_cast<int64_t>(j)).unsqueeze(-1) * output);
+  }
+  return streams.replaced(std::move(values));
+}
+
+ManyStreams::ManyStreams(const nn::Scope& scope, const Build& build, int64_t count) : build_(build), count_(count) {
+  if (!build.modulated) final_norm_ = nn::Norm(scope.child("close").child("norm"), build.width, build.norm);
+}
+
+Streams ManyStreams::open(const at::Tensor& embedding) const {
+  Streams streams;
+  for (int64_t j = 0; j < count_; ++j) streams.list.push_back({"s" + std::to_string(j), embedding});
+  return streams;
+}
+
+at::Tensor ManyStreams::close(const Streams& streams) const {
+  const Streams now = flush(streams);
+  at::Tensor sum = now[0];
+  for (size_t j = 1; j < now.list.size(); ++j) sum = sum + now[j];
+  return final_norm_(sum);
+}
+
+void check_stream_count(const char* key, int64_t count) {
+  if (count < 1 || count > 16) {
+    throw UsageError(std::string(key) + ": expected a number of streams from 1 to 16, got " + std::to_string(count));
+  }
+}
+
+}  // namespace siamese::residual

@@ -1,0 +1,52 @@
+// What hyper-connections share: n streams s0 ... that open as copies of the embedding, are mixed at every site, and
+// close with the norm of their sum.
+//   read   branch input = LN( sum_i m_i s_i );   s_j <- sum_i M_ji s_i
+//   write  s_j <- s_j + b_j O
+// m (n), M (n x n) and b (n) are what a scheme's `mixing` says; each may be per token.
+#pragma once
+
+#include "siamese/residual/topology.h"
+
+namespace siamese::residual {
+
+struct Mixing {
+  at::Tensor input;    // m: [..., n]
+  at::Tensor streams;  // M: [..., n, n]
+  at::Tensor output;   // b: [..., n]
+};
+
+class MixingJunction : public Junction {
+ public:
+  MixingJunction(const nn::Scope& scope, const Site& site, const Build& build);
+
+  ReadResult read(const Streams& streams, Recorder* recorder) const final;
+  Streams write(const Streams& streams, const Branch& branch) const final;
+
+ protected:
+  // stacked: [..., n, width].
+  virtual Mixing mixing(const at::Tensor& stacked) const = 0;
+
+ private:
+  nn::Norm norm_;
+};
+
+class ManyStreams : public Topology {
+ public:
+  ManyStreams(const nn::Scope& scope, const Build& build, int64_t count);
+
+  Streams open(const at::Tensor& embedding) const override;
+  at::Tensor close(const Streams& streams) const override;
+
+ protected:
+  const Build& build() const { return build_; }
+
+ private:
+  Build build_;
+  int64_t count_;
+  nn::Norm final_norm_;
+};
+
+// UsageError unless 1 <= count <= 16: beyond that the mixing, n x n a token, is larger than any use of it.
+void check_stream_count(const char* key, int64_t count);
+
+}  // namespace siamese::residual

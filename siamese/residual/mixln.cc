@@ -1,0 +1,48 @@
+#include "siamese/residual/mixln.h"
+
+#include <cmath>
+
+#include "siamese/residual/one_stream.h"
+#include "siamese/residual/post.h"
+#include "siamese/residual/pre.h"
+
+namespace siamese::residual {
+namespace {
+
+class MixLn : public OneStream {
+ public:
+  MixLn(const MixLnOptions& options, const nn::Scope& scope, const Build& build)
+      : OneStream(scope, build),
+        // A share such as 0.29 of 100 must not lose a block to rounding.
+        post_blocks_(static_cast<int64_t>(std::floor(options.post * static_cast<double>(build.blocks) + 1e-9))) {}
+  std::unique_ptr<Junction> junction(const nn::Scope& scope, const Site& site) const override {
+    return site.block < post_blocks_ ? post_junction(scope, site, build()) : pre_junction(scope, site, build());
+  }
+
+ private:
+  int64_t post_blocks_;
+};
+
+}  // namespace
+
+void MixLnOptions::check() const {
+  if (!(post >= 0 && post <= 1)) {
+    throw UsageError("mixln.post: expected a share from 0 to 1, got " + config::print(post).text);
+  }
+}
+
+Scheme mixln_scheme() {
+  return define_scheme<MixLnOptions>(
+      {.name = "mixln",
+       .equation = "first quarter: x <- LN(x + G(x)), then x <- x + G(LN(x));  out = LN(x)",
+       .paper = "Mix-LN, arXiv 2412.13795",
+       .full = R"(x_0 = E
+x  <- LN_i( x + G_i(x) )                      in the first floor(post L) of the L blocks
+x  <- x + G_i( LN_i(x) )                      in the others
+output = LN_final(x))"},
+      [](const MixLnOptions& options, const nn::Scope& scope, const Build& build) {
+        return std::make_unique<MixLn>(options, scope, build);
+      });
+}
+
+}  // namespace siamese::residual

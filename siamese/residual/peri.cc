@@ -1,0 +1,58 @@
+#include "siamese/residual/peri.h"
+
+#include "siamese/residual/one_stream.h"
+
+namespace siamese::residual {
+namespace {
+
+class PeriJunction : public Junction {
+ public:
+  PeriJunction(const nn::Scope& scope, const Site& at, const Build& build)
+      : Junction(at),
+        input_norm_(scope.child("input_norm"), build.width, build.branch_input_norm()),
+        output_norm_(scope.child("output_norm"), build.width, build.norm) {}
+
+  ReadResult read(const Streams& streams, Recorder* recorder) const override {
+    Streams now = flush(streams);
+    at::Tensor input = input_norm_(now[0]);
+    record(recorder, "h", now[0], input);
+    return {std::move(now), std::move(input)};
+  }
+
+  Streams write(const Streams& streams, const Branch& branch) const override {
+    return streams.deferring({branch, {1.0}, &output_norm_});
+  }
+
+ private:
+  nn::Norm input_norm_;
+  nn::Norm output_norm_;
+};
+
+class Peri : public OneStream {
+ public:
+  Peri(const PeriOptions& options, const nn::Scope& scope, const Build& build)
+      : OneStream(scope, build, {.embedding = options.embed_norm}) {}
+  std::unique_ptr<Junction> junction(const nn::Scope& scope, const Site& site) const override {
+    return peri_junction(scope, site, build());
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Junction> peri_junction(const nn::Scope& scope, const Site& site, const Build& build) {
+  return std::make_unique<PeriJunction>(scope, site, build);
+}
+
+Scheme peri_scheme() {
+  return define_scheme<PeriOptions>({.name = "peri",
+                                     .equation = "h_0 = LN(E);  h <- h + LN(G(LN(h)));  out = LN(h)",
+                                     .paper = "Peri-LN, arXiv 2502.02732",
+                                     .full = R"(h_0 = LN_emb(E)                            (embed_norm=false: E)
+h  <- h + LN_out,i( G_i( LN_in,i(h) ) )
+output = LN_final(h))"},
+                                    [](const PeriOptions& options, const nn::Scope& scope, const Build& build) {
+                                      return std::make_unique<Peri>(options, scope, build);
+                                    });
+}
+
+}  // namespace siamese::residual
