@@ -1,0 +1,88 @@
+// What lies between two branches, one row at a time, in one pass over memory: the pending branch added to one or two
+// streams, their norms, the merge, and the norm of the branch input. With z the branch, all of width `cols`:
+//   b = R(z)                                  branch_norm; absent: b = z
+//   U = x + x_branch b;   V = y_skip y + y_branch b
+//   X = P(U);   Q(V)                          x_norm, y_norm; absent: the sum itself
+//   m = x_scale X + Q(V)                      one stream (x null): m = Q(V)
+//   input = input_scale I(m)                  input_norm; absent: m
+// A norm is RMSNorm or LayerNorm, the same kind for all of a junction: N(v) = (v - mean) rstd gain + bias, mean 0 for
+// RMSNorm. Covers pre, lns, peri, olmo2 (one stream), post, deepnorm (y_skip = alpha, y_branch = 1; `input` is the new
+// stream), siamese and both sites of siamese(x=hybrid).
+// Backward recomputes everything from U, V (and z, when R is there) and the rows' statistics: nothing else is saved.
+// All arrays are dense [rows, cols] and start at row 0, whatever the range; statistics are [rows], gains [cols]. A
+// row's result does not depend on the range it is computed in. Statistics are summed in double.
+#pragma once
+
+#include <cstdint>
+
+namespace siamese::kernels {
+
+struct RowNorm {
+  bool present = false;
+  float eps = 0;
+  const float* gain = nullptr;  // null: 1
+  const float* bias = nullptr;  // null: 0
+  float* mean = nullptr;        // LayerNorm only; written by forward, read by backward
+  float* rstd = nullptr;
+};
+
+struct Junction {
+  bool layer = false;  // LayerNorm, else RMSNorm
+  int64_t cols = 0;
+  float x_branch = 0;
+  float y_branch = 0;
+  float y_skip = 1;
+  float input_scale = 1;
+  const float* x_scale = nullptr;  // [cols]; null: 1
+  RowNorm branch_norm;
+  RowNorm x_norm;
+  RowNorm y_norm;
+  RowNorm input_norm;
+};
+
+// Null where something is absent. With a branch (or y_skip != 1) the sums are written; without, they are x and y.
+struct JunctionRows {
+  const float* branch = nullptr;
+  const float* x = nullptr;
+  const float* y = nullptr;
+  float* x_sum = nullptr;  // U
+  float* y_sum = nullptr;  // V
+  float* x_out = nullptr;  // X, with x_norm
+  float* input = nullptr;  // null: not wanted (olmo2 reads V itself)
+};
+
+void junction_forward(const Junction& junction, const JunctionRows& rows, int64_t row_begin, int64_t row_end);
+
+struct RowNormGradient {
+  float* gain = nullptr;  // [cols], ADDED to; null: not wanted
+  float* bias = nullptr;
+};
+
+struct JunctionGradients {
+  // What forward saw or wrote: z only with branch_norm; U and V are x and y when nothing was added.
+  const float* branch = nullptr;
+  const float* x_sum = nullptr;
+  const float* y_sum = nullptr;
+  // What comes back; null: 0. d_x is that of X (of U without x_norm).
+  const float* d_x_out = nullptr;
+  const float* d_y_sum = nullptr;
+  const float* d_input = nullptr;
+  // Overwritten; null: not wanted.
+  float* d_x = nullptr;
+  float* d_y = nullptr;
+  float* d_branch = nullptr;
+  // ADDED to, row after row.
+  float* d_x_scale = nullptr;
+  RowNormGradient branch_norm;
+  RowNormGradient x_norm;
+  RowNormGradient y_norm;
+  RowNormGradient input_norm;
+  float* scratch = nullptr;  // kJunctionScratchRows * cols floats of this thread's own
+};
+
+inline constexpr int64_t kJunctionScratchRows = 3;
+
+void junction_backward(const Junction& junction, const JunctionGradients& gradients, int64_t row_begin,
+                       int64_t row_end);
+
+}  // namespace siamese::kernels
