@@ -18,7 +18,7 @@ inline int64_t row_grain(int64_t cols) { return std::max<int64_t>(1, 16384 / std
 
 class RowPartials {
  public:
-  static constexpr int kMaxSums = 4;
+  static constexpr int kMaxSums = 9;
 
   // `sums` buffers of `cols` floats for each part.
   RowPartials(int64_t rows, int64_t cols, int sums)

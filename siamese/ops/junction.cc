@@ -1,0 +1,230 @@
+#include "siamese/ops/junction.h"
+
+#include <vector>
+
+#include <ATen/ATen.h>
+#include <ATen/Parallel.h>
+#include <torch/csrc/autograd/custom_function.h>
+
+#include "siamese/kernels/junction.h"
+#include "siamese/ops/mode.h"
+#include "siamese/ops/norm.h"
+#include "siamese/ops/partials.h"
+
+namespace siamese::ops {
+
+namespace plain {
+
+JunctionResult junction(const Junction& j) {
+  const auto normed = [&](const JunctionNorm& norm, const at::Tensor& value) {
+    if (!norm.present) return value;
+    return j.layer ? layer_norm(value, norm.gain, norm.bias, norm.eps) : rms_norm(value, norm.gain, norm.eps);
+  };
+  JunctionResult result;
+  result.y = j.y_skip != 1 ? j.y * j.y_skip : j.y;
+  result.x_sum = j.x;
+  if (j.branch.defined()) {
+    const at::Tensor branch = normed(j.branch_norm, j.branch);
+    if (j.x.defined() && j.x_branch != 0) result.x_sum = at::add(j.x, branch, j.x_branch);
+    if (j.y_branch != 0) result.y = at::add(result.y, branch, j.y_branch);
+  }
+  at::Tensor merged = normed(j.y_norm, result.y);
+  if (j.x.defined()) {
+    result.x = normed(j.x_norm, result.x_sum);
+    merged = (j.x_scale.defined() ? j.x_scale * result.x : result.x) + merged;
+  }
+  result.input = normed(j.input_norm, merged);
+  if (j.input_scale != 1) result.input = result.input * j.input_scale;
+  return result;
+}
+
+}  // namespace plain
+
+namespace {
+
+using torch::autograd::AutogradContext;
+using torch::autograd::tensor_list;
+
+// The tensors of a junction in one order; undefined ones are left out of what autograd sees.
+enum Slot { kBranch, kX, kY, kXScale, kGains, kSlots = kGains + 8 };  // then gain, bias of branch, x, y, input norms
+
+std::array<at::Tensor, kSlots> slots_of(const Junction& j) {
+  return {j.branch,      j.x,           j.y,           j.x_scale,     j.branch_norm.gain, j.branch_norm.bias,
+          j.x_norm.gain, j.x_norm.bias, j.y_norm.gain, j.y_norm.bias, j.input_norm.gain,  j.input_norm.bias};
+}
+
+// What backward must know beside the tensors.
+struct Shape : torch::CustomClassHolder {
+  kernels::Junction numbers;  // pointers are set anew
+  std::array<bool, kSlots> defined{};
+  bool sums = false;  // U and V were made, not given
+};
+
+const float* data_or_null(const at::Tensor& tensor) {
+  return tensor.defined() ? tensor.const_data_ptr<float>() : nullptr;
+}
+
+float* writable_or_null(const at::Tensor& tensor) {
+  return tensor.defined() ? tensor.mutable_data_ptr<float>() : nullptr;
+}
+
+std::array<kernels::RowNorm*, 4> norms_of(kernels::Junction& numbers) {
+  return {&numbers.branch_norm, &numbers.x_norm, &numbers.y_norm, &numbers.input_norm};
+}
+
+// Gains, scales and statistics ([8, rows]: mean and rstd of each norm) into the kernel's pointers.
+void point(kernels::Junction& numbers, const std::array<at::Tensor, kSlots>& slots, const at::Tensor& statistics) {
+  numbers.x_scale = data_or_null(slots[kXScale]);
+  const auto norms = norms_of(numbers);
+  for (size_t i = 0; i < norms.size(); ++i) {
+    norms[i]->gain = data_or_null(slots[kGains + 2 * i]);
+    norms[i]->bias = data_or_null(slots[kGains + 2 * i + 1]);
+    norms[i]->mean = statistics[static_cast<int64_t>(2 * i)].mutable_data_ptr<float>();
+    norms[i]->rstd = statistics[static_cast<int64_t>(2 * i + 1)].mutable_data_ptr<float>();
+  }
+}
+
+class FusedJunction : public torch::autograd::Function<FusedJunction> {
+ public:
+  // -> {V if made, X if there are two streams and it was made, input if it is not V, U if made}, undefined otherwise
+  static tensor_list forward(AutogradContext* context, const c10::intrusive_ptr<Shape>& shape,
+                             const std::vector<at::Tensor>& inputs) {
+    std::array<at::Tensor, kSlots> slots;
+    size_t next = 0;
+    for (size_t i = 0; i < kSlots; ++i) {
+      if (shape->defined[i]) slots[i] = inputs[next++].contiguous();
+    }
+    const at::Tensor& y = slots[kY];
+    kernels::Junction& numbers = shape->numbers;
+    const int64_t rows = y.numel() / numbers.cols;
+    const at::Tensor statistics = at::empty({8, rows}, y.options());
+    point(numbers, slots, statistics);
+    const bool two_streams = slots[kX].defined();
+    const bool plain_input = !two_streams && !numbers.y_norm.present && numbers.input_scale == 1;
+    at::Tensor y_sum, x_sum, x, input;
+    if (shape->sums) y_sum = at::empty_like(y);
+    if (shape->sums && two_streams) x_sum = at::empty_like(y);
+    if (numbers.x_norm.present) x = at::empty_like(y);
+    if (!plain_input) input = at::empty_like(y);
+    kernels::JunctionRows row_data;
+    row_data.branch = data_or_null(slots[kBranch]);
+    row_data.x = data_or_null(slots[kX]);
+    row_data.y = y.const_data_ptr<float>();
+    row_data.x_sum = writable_or_null(x_sum);
+    row_data.y_sum = writable_or_null(y_sum);
+    row_data.x_out = writable_or_null(x);
+    row_data.input = writable_or_null(input);
+    at::parallel_for(0, rows, row_grain(numbers.cols),
+                     [&](int64_t begin, int64_t end) { kernels::junction_forward(numbers, row_data, begin, end); });
+    tensor_list saved(slots.begin(), slots.end());
+    if (!numbers.branch_norm.present) saved[kBranch] = at::Tensor();
+    if (shape->sums) {
+      saved[kX] = x_sum;
+      saved[kY] = y_sum;
+    }
+    saved.push_back(statistics);
+    context->save_for_backward(saved);
+    context->saved_data["shape"] = c10::IValue::make_capsule(shape);
+    // Without a norm of its own X is U, and carries its gradient.
+    const bool u_is_x = x_sum.defined() && !numbers.x_norm.present;
+    if (x_sum.defined() && !u_is_x) context->mark_non_differentiable({x_sum});
+    return {y_sum, u_is_x ? x_sum : x, input, u_is_x ? at::Tensor() : x_sum};
+  }
+
+  static tensor_list backward(AutogradContext* context, const tensor_list& grads) {
+    const auto saved = context->get_saved_variables();
+    const auto shape = c10::static_intrusive_pointer_cast<Shape>(context->saved_data["shape"].toCapsule());
+    kernels::Junction numbers = shape->numbers;
+    std::array<at::Tensor, kSlots> slots;
+    std::copy_n(saved.begin(), kSlots, slots.begin());
+    point(numbers, slots, saved[kSlots]);
+    const at::Tensor& y_sum = slots[kY];
+    const int64_t cols = numbers.cols;
+    const auto dense = [](const at::Tensor& tensor) { return tensor.defined() ? tensor.contiguous() : tensor; };
+    const at::Tensor d_y_sum = dense(grads[0]);
+    const at::Tensor d_x_out = dense(grads[1]);
+    const at::Tensor d_input = dense(grads[2]);
+
+    std::array<at::Tensor, kSlots> gradients;
+    for (const Slot slot : {kBranch, kX, kY}) {
+      if (shape->defined[slot]) gradients[slot] = at::empty_like(y_sum);
+    }
+    kernels::JunctionGradients wanted;
+    wanted.branch = data_or_null(slots[kBranch]);
+    wanted.x_sum = data_or_null(slots[kX]);
+    wanted.y_sum = y_sum.const_data_ptr<float>();
+    wanted.d_x_out = data_or_null(d_x_out);
+    wanted.d_y_sum = data_or_null(d_y_sum);
+    wanted.d_input = data_or_null(d_input);
+    wanted.d_x = writable_or_null(gradients[kX]);
+    wanted.d_y = writable_or_null(gradients[kY]);
+    wanted.d_branch = writable_or_null(gradients[kBranch]);
+
+    std::vector<size_t> summed;  // the slots whose gradients are sums over rows
+    for (size_t i = kXScale; i < kSlots; ++i) {
+      if (shape->defined[i]) summed.push_back(i);
+    }
+    RowPartials partials(y_sum.numel() / cols, cols, static_cast<int>(summed.size()));
+    partials.for_each([&](int64_t begin, int64_t end, float* const* sums) {
+      static thread_local std::vector<float> scratch;
+      scratch.resize(static_cast<size_t>(kernels::kJunctionScratchRows * cols));
+      kernels::JunctionGradients mine = wanted;
+      std::array<float*, kSlots> pointers{};
+      for (size_t i = 0; i < summed.size(); ++i) pointers[summed[i]] = sums[i];
+      mine.d_x_scale = pointers[kXScale];
+      mine.branch_norm = {pointers[kGains], pointers[kGains + 1]};
+      mine.x_norm = {pointers[kGains + 2], pointers[kGains + 3]};
+      mine.y_norm = {pointers[kGains + 4], pointers[kGains + 5]};
+      mine.input_norm = {pointers[kGains + 6], pointers[kGains + 7]};
+      mine.scratch = scratch.data();
+      kernels::junction_backward(numbers, mine, begin, end);
+    });
+    for (size_t i = 0; i < summed.size(); ++i) gradients[summed[i]] = partials.total(static_cast<int>(i));
+
+    tensor_list result = {at::Tensor()};  // for the shape
+    for (size_t i = 0; i < kSlots; ++i) {
+      if (shape->defined[i]) result.push_back(gradients[i]);
+    }
+    return result;
+  }
+};
+
+kernels::RowNorm numbers_of(const JunctionNorm& norm) {
+  kernels::RowNorm row;
+  row.present = norm.present;
+  row.eps = static_cast<float>(norm.eps);
+  return row;
+}
+
+}  // namespace
+
+JunctionResult junction(const Junction& j) {
+  const auto slots = slots_of(j);
+  if (!use_fused("junction", {j.branch, j.x, j.y, j.x_scale, j.y_norm.gain, j.x_norm.gain})) return plain::junction(j);
+  const auto shape = c10::make_intrusive<Shape>();
+  shape->numbers.layer = j.layer;
+  shape->numbers.cols = j.y.size(-1);
+  shape->numbers.x_branch = static_cast<float>(j.x_branch);
+  shape->numbers.y_branch = static_cast<float>(j.y_branch);
+  shape->numbers.y_skip = static_cast<float>(j.y_skip);
+  shape->numbers.input_scale = static_cast<float>(j.input_scale);
+  shape->numbers.branch_norm = numbers_of(j.branch_norm);
+  shape->numbers.x_norm = numbers_of(j.x_norm);
+  shape->numbers.y_norm = numbers_of(j.y_norm);
+  shape->numbers.input_norm = numbers_of(j.input_norm);
+  shape->sums = j.branch.defined() || j.y_skip != 1;
+  std::vector<at::Tensor> inputs;
+  for (size_t i = 0; i < kSlots; ++i) {
+    shape->defined[i] = slots[i].defined();
+    if (slots[i].defined()) inputs.push_back(slots[i]);
+  }
+  const tensor_list made = FusedJunction::apply(shape, inputs);
+  JunctionResult result;
+  result.y = made[0].defined() ? made[0] : j.y;
+  result.x = made[1].defined() ? made[1] : j.x;
+  result.input = made[2].defined() ? made[2] : result.y;
+  result.x_sum = made[3].defined() ? made[3] : j.x_norm.present ? j.x : result.x;
+  return result;
+}
+
+}  // namespace siamese::ops

@@ -1,0 +1,53 @@
+// What lies between two branches, in one pass over memory: the pending branch added to one or two streams, their norms,
+// the merge, and the norm of the branch input. With z the branch:
+//   b = R(z)                                  branch_norm; absent: b = z
+//   U = x + x_branch b;   V = y_skip y + y_branch b
+//   X = P(U)                                  x_norm; absent: U
+//   m = x_scale X + Q(V)                      y_norm; absent: V. One stream (x undefined): m without its first term
+//   input = input_scale I(m)                  input_norm; absent: m
+// Which scheme is which: kernels/junction.h. branch, x, y: [..., cols]; gains, biases and x_scale: [cols].
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+namespace siamese::ops {
+
+struct JunctionNorm {
+  bool present = false;
+  at::Tensor gain;  // undefined: 1
+  at::Tensor bias;  // undefined: 0
+  double eps = 0;
+};
+
+struct Junction {
+  at::Tensor branch;  // undefined: nothing is pending
+  at::Tensor x;       // undefined: one stream
+  at::Tensor y;
+  double x_branch = 0;
+  double y_branch = 0;
+  double y_skip = 1;
+  double input_scale = 1;
+  at::Tensor x_scale;  // undefined: 1
+  bool layer = false;  // all norms are LayerNorm, else RMSNorm
+  JunctionNorm branch_norm;
+  JunctionNorm x_norm;
+  JunctionNorm y_norm;
+  JunctionNorm input_norm;
+};
+
+struct JunctionResult {
+  at::Tensor x;      // X; undefined for one stream
+  at::Tensor y;      // V
+  at::Tensor input;  // V itself when nothing stands between
+  at::Tensor x_sum;  // U, to look at: no gradient flows through it
+};
+
+JunctionResult junction(const Junction& junction);
+
+namespace plain {
+
+JunctionResult junction(const Junction& junction);
+
+}  // namespace plain
+
+}  // namespace siamese::ops

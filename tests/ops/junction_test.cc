@@ -1,0 +1,147 @@
+#include "siamese/ops/junction.h"
+
+#include "tests/support/tensors.h"
+
+#include <ATen/Parallel.h>
+
+#include "siamese/kernels/simd.h"
+#include "siamese/ops/mode.h"
+
+namespace siamese::ops {
+namespace {
+
+using testing::leaf;
+using testing::randn;
+
+constexpr double kTolerance = 5e-6;  // float against double: statistics of up to three norms in a row
+
+struct Case {
+  const char* name;
+  bool two_streams, branch, branch_norm, x_norm, x_scale, y_norm, input_norm;
+  double x_branch, y_branch, y_skip, input_scale;
+};
+
+constexpr Case kCases[] = {
+    {"pre", false, true, false, false, false, true, false, 0, 1, 1, 1},
+    {"pre first", false, false, false, false, false, true, false, 0, 0, 1, 1},
+    {"lns", false, true, false, false, false, true, false, 0, 1, 1, 0.5},
+    {"peri", false, true, true, false, false, true, false, 0, 1, 1, 1},
+    {"olmo2", false, true, true, false, false, false, false, 0, 1, 1, 1},
+    {"deepnorm", false, true, false, false, false, true, false, 0, 1, 1.7, 1},
+    {"siamese", true, true, false, true, false, true, true, 0.7, 1, 1, 1},
+    {"siamese first", true, false, false, true, false, true, true, 0, 0, 1, 1},
+    {"siamese without input norm", true, true, false, true, false, true, false, 0.5, 1, 1, 1},
+    {"siamese after peri", true, true, true, true, false, true, true, 0.5, 1, 1, 1},
+    {"hybrid attention", true, true, false, false, true, true, false, 0.5, 1, 1, 1},
+    {"hybrid attention first", true, false, false, false, true, true, false, 0, 0, 1, 1},
+};
+
+// The junction of a case and its differentiable tensors.
+struct Example {
+  Junction junction;
+  std::vector<at::Tensor> leaves;
+};
+
+Example example(const Case& c, bool layer, int64_t rows, int64_t cols, at::ScalarType dtype) {
+  Example e;
+  uint64_t seed = 10;
+  const auto tensor = [&](bool there, at::IntArrayRef shape, double scale, double center) {
+    ++seed;
+    if (!there) return at::Tensor();
+    return e.leaves.emplace_back(leaf((randn(shape, seed) * scale + center).to(at::kFloat).to(dtype)));
+  };
+  const auto norm = [&](bool there) {
+    JunctionNorm made{there, {}, {}, 1e-5};
+    made.gain = tensor(there, {cols}, 0.5, 1);
+    made.bias = tensor(there && layer, {cols}, 0.5, 0);
+    return made;
+  };
+  e.junction.branch = tensor(c.branch, {rows, cols}, 1, 0);
+  e.junction.x = tensor(c.two_streams, {rows, cols}, 1, 0.2);
+  e.junction.y = tensor(true, {rows, cols}, 2, -0.1);
+  e.junction.x_scale = tensor(c.x_scale, {cols}, 0.3, 1);
+  e.junction.layer = layer;
+  e.junction.branch_norm = norm(c.branch_norm);
+  e.junction.x_norm = norm(c.x_norm);
+  e.junction.y_norm = norm(c.y_norm);
+  e.junction.input_norm = norm(c.input_norm);
+  e.junction.x_branch = c.x_branch;
+  e.junction.y_branch = c.y_branch;
+  e.junction.y_skip = c.y_skip;
+  e.junction.input_scale = c.input_scale;
+  return e;
+}
+
+// All of what a junction returns, weighted differently, as one differentiable tensor.
+at::Tensor joined(const JunctionResult& result) {
+  std::vector<at::Tensor> parts = {result.input, 2 * result.y};
+  if (result.x.defined()) parts.push_back(3 * result.x);
+  return at::cat(parts, 0);
+}
+
+TEST(Junction, FusedEqualsPlainForwardAndGradientAtEverySimdLevel) {
+  for (const int64_t target : kernels::simd_targets()) {
+    kernels::force_simd_target(target);
+    for (const auto& c : kCases) {
+      for (const bool layer : {false, true}) {
+        for (const int64_t cols : {1, 31, 32, 33, 257}) {
+          if (cols == 1 && layer) continue;  // a variance of 0: the gradient is 0 times 1 / sqrt(eps), all rounding
+          for (const int64_t rows : {1, 130}) {
+            const std::string what = std::string(c.name) + (layer ? " layer " : " rms ") + kernels::simd_name(target) +
+                                     " " + std::to_string(rows) + " x " + std::to_string(cols);
+            const Example exact = example(c, layer, rows, cols, at::kDouble);
+            const Example single = example(c, layer, rows, cols, at::kFloat);
+            const JunctionResult wanted = plain::junction(exact.junction);
+            const ModeGuard fused(Mode::fused);
+            const JunctionResult got = junction(single.junction);
+            testing::expect_close(joined(got), joined(wanted), kTolerance, what);
+            if (c.two_streams) testing::expect_close(got.x_sum, wanted.x_sum, kTolerance, what + " U");
+            const auto got_gradients = testing::gradients(joined(got), single.leaves);
+            const auto wanted_gradients = testing::gradients(joined(wanted), exact.leaves);
+            for (size_t i = 0; i < got_gradients.size(); ++i) {
+              testing::expect_close(got_gradients[i], wanted_gradients[i], kTolerance,
+                                    what + " gradient " + std::to_string(i));
+            }
+          }
+        }
+      }
+    }
+  }
+  kernels::force_simd_target(0);
+}
+
+TEST(Junction, OutputsThatNobodyUsesHaveNoGradient) {
+  const ModeGuard fused(Mode::fused);
+  for (const int which : {0, 1, 2}) {
+    const Example exact = example(kCases[6], false, 5, 33, at::kDouble);
+    const Example single = example(kCases[6], false, 5, 33, at::kFloat);
+    const auto pick = [&](const JunctionResult& r) { return which == 0 ? r.input : which == 1 ? r.x : r.y; };
+    const auto wanted = testing::gradients(pick(plain::junction(exact.junction)), exact.leaves);
+    const auto got = testing::gradients(pick(junction(single.junction)), single.leaves);
+    for (size_t i = 0; i < got.size(); ++i) {
+      const at::Tensor zero = at::zeros_like(exact.leaves[i]);
+      testing::expect_close(got[i], wanted[i].defined() ? wanted[i] : zero, kTolerance, std::to_string(which));
+    }
+  }
+}
+
+TEST(Junction, SameBitsAtAnyThreadCount) {
+  const ModeGuard fused(Mode::fused);
+  const int before = at::get_num_threads();
+  std::vector<std::vector<at::Tensor>> results;
+  for (const int threads : {1, 2, 3, 5}) {
+    at::set_num_threads(threads);
+    const Example e = example(kCases[6], true, 777, 65, at::kFloat);
+    const at::Tensor y = joined(junction(e.junction));
+    auto all = testing::gradients(y, e.leaves);
+    all.push_back(y);
+    results.push_back(all);
+  }
+  at::set_num_threads(before);
+  for (size_t run = 1; run < results.size(); ++run) {
+    for (size_t i = 0; i < results[0].size(); ++i) testing::expect_same_bits(results[run][i], results[0][i], "threads");
+  }
+}
+
+}  // namespace
+}  // namespace siamese::ops
