@@ -67,7 +67,7 @@ function problems() {
 function fromRecord() {
   const recorded = DATA.runs.filter((run) => run.recorded);
   if (!recorded.length) return null;
-  return el("p", { class: "callout" }, `${recorded.length} of ${plural(DATA.runs.length, "run")} from the record; no run folder here. `
+  return el("p", { class: "callout", role: "note" }, `${recorded.length} of ${plural(DATA.runs.length, "run")} from the record; no run folder here. `
     + "Their curves are thinned, and what is recorded by depth and of the speed during the run is not in them.");
 }
 
