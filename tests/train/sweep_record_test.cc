@@ -220,10 +220,14 @@ TEST(SweepRecord, ManyMayAddAtOnce) {
   std::vector<std::thread> writers;
   for (int writer = 0; writer < kWriters; ++writer) {
     writers.emplace_back([&, writer] {
-      SweepRecord record(file);
-      for (int i = 0; i < kEach; ++i) {
-        record.add(line_about(tiny_config({"train.seed=" + std::to_string(100 + writer * kEach + i)})));
-        record.add(line_about(tiny_config()));  // all of them did this one
+      try {
+        SweepRecord record(file);
+        for (int i = 0; i < kEach; ++i) {
+          record.add(line_about(tiny_config({"train.seed=" + std::to_string(100 + writer * kEach + i)})));
+          record.add(line_about(tiny_config()));  // all of them did this one
+        }
+      } catch (const Error& error) {
+        ADD_FAILURE() << error.what();
       }
     });
   }
