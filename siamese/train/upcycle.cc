@@ -80,7 +80,7 @@ std::string check_form(const residual::SchemeText& scheme, int64_t) {
 std::string check_post_blocks(const residual::SchemeText& scheme, int64_t blocks) {
   double share = 0;
   config::read(config::Value::scalar(option_text(scheme, "post")), scheme.name + ".post", share);
-  const auto post_blocks = static_cast<int64_t>(std::floor(share * static_cast<double>(blocks)));
+  const auto post_blocks = static_cast<int64_t>(std::floor(share * static_cast<double>(blocks) + 1e-9));  // as mixln
   if (post_blocks == 0) return "";
   return "its first " + std::to_string(post_blocks) + " of " + std::to_string(blocks) +
          " blocks are Post-Norm, whose norms lie on the residual path; use post=0";
@@ -136,10 +136,9 @@ const SchemeRule& rule_for(const std::string& text, int64_t blocks) {
 // in pre and in a scheme that asks for none. What the scheme asks for beyond that would be new parameters.
 void check_attention_norms(const models::ModelConfig& source, const models::ModelConfig& target) {
   const residual::Build build{.width = target.width, .blocks = target.blocks, .norm = target.norm_spec()};
-  nn::Parameters shapes(0, at::kFloat, at::kMeta);
-  const auto hints = residual::make_topology(target.residual, nn::Scope(shapes).child("close"), build);
-  nn::Parameters source_shapes(0, at::kFloat, at::kMeta);
-  const auto pre = residual::make_topology(source.residual, nn::Scope(source_shapes).child("close"), build);
+  nn::Parameters shapes(0, at::kFloat, at::kMeta);  // not used, but a topology needs a place for them
+  const auto hints = residual::make_topology(target.residual, nn::Scope(shapes).child("target"), build);
+  const auto pre = residual::make_topology(source.residual, nn::Scope(shapes).child("source"), build);
   for (int64_t index = 0; index < 2 * target.blocks; index += 2) {
     const residual::Site site = residual::site_at(index, target.blocks);
     const nn::AttentionNorm wanted = hints->attention_norm(site);
