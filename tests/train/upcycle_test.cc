@@ -30,6 +30,10 @@ constexpr UpcycleCase kExactCases[] = {
     {"siamese(input_norm=false, final_norm=false)", AttentionNormChoice::qkv},
     {"siamese(input_norm=false, depth_scale=none, final_norm=false)"},
     {"siamese(x=hybrid, input_norm=false, final_norm=false)", AttentionNormChoice::qkv},
+    {"mixln"},  // a quarter of three blocks is none
+    {"mixln(post=0)", AttentionNormChoice::qk},
+    {"lns"},
+    {"lns", AttentionNormChoice::qkv},
 };
 
 // The same function up to norm_eps: somewhere a norm follows a norm.
@@ -41,6 +45,8 @@ constexpr UpcycleCase kEpsCases[] = {
     {"siamese(x=hybrid)", AttentionNormChoice::qkv},
     {"siamese(x=hybrid, input_norm=false)", AttentionNormChoice::qkv},
     {"siamese(x=hybrid, final_norm=false)", AttentionNormChoice::qkv},
+    {"hc"},
+    {"hc(streams=2, dynamic=false)", AttentionNormChoice::qkv},
 };
 
 struct RefusedCase {
@@ -51,6 +57,17 @@ constexpr RefusedCase kRefusedCases[] = {
     {"post", "norms lie on the residual path"},
     {"hybrid", "norms lie on the residual path"},
     {"hybrid(first=pre)", "norms lie on the residual path"},
+    {"deepnorm", "norms lie on the residual path"},
+    {"span", "norms lie on the residual path"},
+    {"keel", "norms lie on the residual path"},
+    {"mixln(post=0.5)", "its first 1 of 3 blocks are Post-Norm"},
+    {"resi_dual", "every branch reads its Post-Norm stream"},
+    {"embed", "normalises the embedding"},
+    {"peri", "normalises what a branch returns"},
+    {"sandwich", "normalises what a branch returns"},
+    {"olmo2", "normalises what a branch returns"},
+    {"mhc", "starts only close to Pre-Norm"},
+    {"siamese(form=write)", "use form=read"},
 };
 
 struct SourceOptions {
