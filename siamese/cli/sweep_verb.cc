@@ -1,5 +1,7 @@
+#include <cmath>
 #include <cstdio>
 #include <memory>
+#include <optional>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -8,87 +10,205 @@
 #include "siamese/cli/paths.h"
 #include "siamese/cli/progress.h"
 #include "siamese/cli/signals.h"
+#include "siamese/cli/table.h"
 #include "siamese/cli/verbs.h"
+#include "siamese/cli/version.h"
 #include "siamese/config/load.h"
 #include "siamese/io/atomic_file.h"
 #include "siamese/io/run_dir.h"
 #include "siamese/report/report.h"
 #include "siamese/train/run.h"
 #include "siamese/train/sweep_plan.h"
+#include "siamese/train/sweep_record.h"
 
 namespace siamese::cli {
 namespace {
 
 namespace fs = std::filesystem;
+using train::RunStatus;
 
 struct SweepArguments {
   std::string sweep;
   std::vector<std::string> overrides;
   std::string out;
+  std::string record;
+  bool dry_run = false;
   bool quiet = false;
 };
 
-// Before anything is written: a run that stands under the same name must be the same run.
-void check_earlier_run(const train::PlannedRun& run, const fs::path& dir) {
-  if (!train::run_status(dir)) return;
-  if (io::read_file(dir / io::kConfigFile) != train::config_text(run.config)) {
-    throw UsageError(dir.string() +
-                     ": was run with another config than the sweep now asks for; choose another --out or remove it");
+bool has_ended(std::optional<RunStatus> status) {
+  return status == RunStatus::finished || status == RunStatus::diverged;
+}
+
+// "finished, loss 0.8712".
+std::string result_text(const train::RunSummary& summary) {
+  const double loss = std::isfinite(summary.val_loss) ? summary.val_loss : summary.train_loss;
+  return fmt::format("{}, loss {}", enum_text(summary.status), std::isfinite(loss) ? fmt::format("{:.4f}", loss) : "-");
+}
+
+// The record of the sweep file is about the runs of that file: an override that changes results makes other runs, a
+// smoke test perhaps, and they are kept out of it unless --record asks for them.
+fs::path record_file(const SweepArguments& arguments, const train::SweepPlan& plan) {
+  if (!arguments.record.empty() || plan.record.empty()) return arguments.record;
+  for (const std::string& assignment : arguments.overrides) {
+    if (assignment.starts_with("engine.") || assignment.starts_with("engine=")) continue;
+    if (!arguments.quiet) {
+      std::fprintf(stderr, "%s: neither read nor written, because of %s\n", plan.record.c_str(), assignment.c_str());
+    }
+    return {};
   }
+  return plan.record;
 }
 
-// Starts, continues or leaves a run as its directory demands.
-train::RunResult run_one(const train::PlannedRun& run, const fs::path& dir, const train::RunHooks& hooks) {
-  const auto status = train::run_status(dir);
-  if (!status) return train::start_run(run.config, dir, false, run.variant, hooks);
-  if (*status == train::RunStatus::finished || *status == train::RunStatus::diverged) return {*status, 0};
-  return train::resume_run(dir, hooks);
-}
+class Sweep {
+ public:
+  Sweep(train::SweepPlan plan, fs::path out, const fs::path& record, bool quiet)
+      : plan_(std::move(plan)), out_(std::move(out)), quiet_(quiet) {
+    if (!record.empty()) record_.emplace(record);
+  }
 
-int run_sweep(const SweepArguments& arguments) {
-  const auto plan =
-      train::plan_sweep(config::find_config(arguments.sweep, config_folders()), arguments.overrides, config_folders());
-  const fs::path out = arguments.out.empty() ? fs::path("runs") / plan.name : fs::path(arguments.out);
-  if (train::run_status(out))
-    throw UsageError(out.string() + ": is a run, not the folder of a sweep; choose another --out");
-  for (const auto& run : plan.runs) check_earlier_run(run, out / run.dir);
-  std::error_code error;
-  fs::create_directories(out, error);
-  if (error) throw SystemError(out.string() + ": cannot be made: " + error.message());
-  io::write_file_atomic(out / "sweep.json", train::to_json(plan));
-  Progress progress(arguments.quiet ? Progress::Style::quiet : Progress::Style::shown);
-  const train::RunHooks hooks{&progress, caught_signal};
-  for (size_t i = 0; i < plan.runs.size(); ++i) {
-    const auto& run = plan.runs[i];
-    if (!arguments.quiet) std::fprintf(stderr, "\n[%zu/%zu] %s\n", i + 1, plan.runs.size(), run.dir.c_str());
-    try {
-      const auto before = train::run_status(out / run.dir);
-      const auto result = run_one(run, out / run.dir, hooks);
-      if (result.status == train::RunStatus::stopped) {
+  // Before anything is written: a run that stands under the same name must be the same run.
+  void check_earlier_runs() {
+    if (train::run_status(out_))
+      throw UsageError(out_.string() + ": is a run, not the folder of a sweep; choose another --out");
+    for (const auto& run : plan_.runs) {
+      if (is_another_run(run)) {
+        throw UsageError(
+            (out_ / run.dir).string() +
+            ": was run with another config than the sweep now asks for; choose another --out or remove it");
+      }
+    }
+  }
+
+  // What --dry-run prints.
+  std::string list() {
+    std::vector<std::vector<std::string>> rows;
+    size_t recorded = 0, here = 0;
+    for (const auto& run : plan_.runs) {
+      std::string state = "to do";
+      const auto status = train::run_status(out_ / run.dir);
+      if (const auto line = find(run)) {
+        state = "recorded: " + result_text(line->summary);
+        ++recorded;
+      } else if (has_ended(status)) {
+        state = fmt::format("{} here", enum_text(*status));
+        ++here;
+      } else if (status) {
+        state = "to do: begun here";
+      }
+      rows.push_back({run.dir, state});
+    }
+    return text_table(rows) + fmt::format("{} runs: {} recorded, {} ended here, {} to do\n", rows.size(), recorded,
+                                          here, rows.size() - recorded - here);
+  }
+
+  int train() {
+    std::error_code error;
+    fs::create_directories(out_, error);
+    if (error) throw SystemError(out_.string() + ": cannot be made: " + error.message());
+    io::write_file_atomic(out_ / io::kSweepFile, train::to_json(plan_));
+    write_recorded();
+    Progress progress(quiet_ ? Progress::Style::quiet : Progress::Style::shown);
+    for (size_t i = 0; i < plan_.runs.size(); ++i) {
+      const auto& run = plan_.runs[i];
+      say(fmt::format("\n[{}/{}] {}", i + 1, plan_.runs.size(), run.dir));
+      if (const auto line = find(run)) {
+        say("recorded before: " + result_text(line->summary) + ", left as it is");
+        continue;
+      }
+      const fs::path dir = out_ / run.dir;
+      const auto before = train::run_status(dir);
+      if (has_ended(before)) {
+        say(fmt::format("{} before, left as it is", enum_text(*before)));
+      } else if (const auto result = train_one(run, {&progress, caught_signal}); result.status == RunStatus::stopped) {
         std::fprintf(stderr, "stopped and saved; go on with the same command\n");
         return exit_code_of(result.signal);
       }
-      if (before == result.status && !arguments.quiet) {
-        std::fprintf(stderr, "%s before, left as it is\n", std::string(enum_text(result.status)).c_str());
-      }
+      if (record_) record_->add(train::record_line(plan_.name, run, dir, build_text()));
+      write_recorded();
+      if (!has_ended(before)) report::write_report(out_);
+    }
+    report::write_report(out_);
+    std::printf("%s\nreport: %s\n", report::summary_table(out_).c_str(), (out_ / io::kReportFile).c_str());
+    return 0;
+  }
+
+ private:
+  void say(const std::string& text) const {
+    if (!quiet_) std::fprintf(stderr, "%s\n", text.c_str());
+  }
+
+  std::optional<train::RecordLine> find(const train::PlannedRun& run) {
+    return record_ ? record_->find(run.config) : std::nullopt;
+  }
+
+  // A run that is not trained again may have been run with other engine.* keys: they do not change its result. One that
+  // would be continued goes on with its own config, so that has to be the one asked for.
+  bool is_another_run(const train::PlannedRun& run) {
+    const fs::path dir = out_ / run.dir;
+    const auto status = train::run_status(dir);
+    if (!status || io::read_file(dir / io::kConfigFile) == train::config_text(run.config)) return false;
+    if (!has_ended(status) && !find(run)) return true;
+    return train::result_config(train::read_config_file((dir / io::kConfigFile).string())) !=
+           train::result_config(run.config);
+  }
+
+  train::RunResult train_one(const train::PlannedRun& run, const train::RunHooks& hooks) const {
+    const fs::path dir = out_ / run.dir;
+    try {
+      return train::run_status(dir) ? train::resume_run(dir, hooks)
+                                    : train::start_run(run.config, dir, false, run.variant, hooks);
     } catch (const DivergedError& diverged) {  // a result of the sweep, not its end
       std::fprintf(stderr, "%s\n", diverged.what());
+      return {RunStatus::diverged, 0};
     }
-    report::write_report(out);
   }
-  std::printf("%s\nreport: %s\n", report::summary_table(out).c_str(), (out / io::kReportFile).c_str());
+
+  // The lines of the record about runs of this plan, under the names they have in it: the report reads them.
+  void write_recorded() {
+    std::string text;
+    for (const auto& run : plan_.runs) {
+      if (auto line = find(run)) {
+        line->dir = run.dir;
+        line->variant = run.variant;
+        text += train::to_json(*line) + "\n";
+      }
+    }
+    const fs::path path = out_ / io::kRecordedFile;
+    if (!text.empty()) return io::write_file_atomic(path, text);
+    std::error_code none;
+    fs::remove(path, none);  // of an earlier command: no longer true
+  }
+
+  train::SweepPlan plan_;
+  fs::path out_;
+  bool quiet_;
+  std::optional<train::SweepRecord> record_;
+};
+
+int run_sweep(const SweepArguments& arguments) {
+  auto plan =
+      train::plan_sweep(config::find_config(arguments.sweep, config_folders()), arguments.overrides, config_folders());
+  const fs::path out = arguments.out.empty() ? fs::path("runs") / plan.name : fs::path(arguments.out);
+  const fs::path record = record_file(arguments, plan);
+  Sweep sweep(std::move(plan), out, record, arguments.quiet);
+  sweep.check_earlier_runs();
+  if (!arguments.dry_run) return sweep.train();
+  std::printf("%s", sweep.list().c_str());
   return 0;
 }
 
 }  // namespace
 
 void add_sweep(CLI::App& app, int& exit_code) {
-  auto* const verb =
-      app.add_subcommand("sweep", "Train a grid of runs; finished ones are skipped, interrupted ones continued");
+  auto* const verb = app.add_subcommand(
+      "sweep", "Train a grid of runs; recorded and finished ones are skipped, interrupted ones continued");
   const auto arguments = std::make_shared<SweepArguments>();
-  verb->add_option("SWEEP", arguments->sweep, "A YAML file (config, set, variants, grid)")->required();
+  verb->add_option("SWEEP", arguments->sweep, "A YAML file (config, set, variants, grid, record)")->required();
   verb->add_option("OVERRIDES", arguments->overrides, "key=value for all runs");
   verb->add_option("--out", arguments->out, "Directory of the runs; default runs/<name of the sweep>");
+  verb->add_option("--record", arguments->record, "File of runs that ended; default: what SWEEP names, if it does");
+  verb->add_flag("--dry-run", arguments->dry_run, "List the runs and what became of them; train and write nothing");
   verb->add_flag("--quiet", arguments->quiet, "No progress");
   verb->footer("Example: siamese sweep configs/demo.yaml --out runs/demo");
   verb->callback([arguments, &exit_code] { exit_code = run_sweep(*arguments); });

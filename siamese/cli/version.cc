@@ -9,6 +9,10 @@
 
 namespace siamese::cli {
 
+std::string build_text() {
+  return fmt::format("siamese {}, LibTorch {}, {} kernels", SIAMESE_VERSION, TORCH_VERSION, kernels::simd_level());
+}
+
 std::string version_text() {
   return fmt::format("siamese {} (LibTorch {}, {} kernels, {} threads)", SIAMESE_VERSION, TORCH_VERSION,
                      kernels::simd_level(), train::core_count());

@@ -1,4 +1,4 @@
-// One writer per run directory: an advisory lock on the directory itself, released when the process ends, however.
+// One writer per directory: an advisory lock on the directory itself, released when the process ends, however.
 #pragma once
 
 #include <filesystem>
@@ -9,8 +9,11 @@ namespace siamese::io {
 
 class DirectoryLock {
  public:
-  // UsageError when another process holds it.
-  explicit DirectoryLock(const std::filesystem::path& directory);
+  // A run is written for hours: a second writer is refused. A record is written for a moment: its writers queue.
+  enum class WhenHeld { refuse, wait };
+
+  // UsageError when another process holds it and that is to be refused.
+  explicit DirectoryLock(const std::filesystem::path& directory, WhenHeld when_held = WhenHeld::refuse);
 
  private:
   FileHandle directory_;

@@ -2,6 +2,8 @@
 //   config.yaml  metrics.jsonl  eval.jsonl  run.json  report.html
 //   latest                  text, the name of the newest checkpoint: "step500\n"
 //   step{N}/                config.yaml  model.safetensors  optim.safetensors  trainer.json; stands alone
+// and of the folder of a sweep, which holds run directories:
+//   sweep.json  recorded.jsonl  report.html
 #pragma once
 
 #include <cstdint>
@@ -22,6 +24,8 @@ inline constexpr std::string_view kReportFile = "report.html";
 inline constexpr std::string_view kModelFile = "model.safetensors";
 inline constexpr std::string_view kOptimFile = "optim.safetensors";
 inline constexpr std::string_view kTrainerFile = "trainer.json";
+inline constexpr std::string_view kSweepFile = "sweep.json";
+inline constexpr std::string_view kRecordedFile = "recorded.jsonl";
 
 std::string checkpoint_name(int64_t step);                      // 500 -> "step500"
 std::optional<int64_t> checkpoint_step(std::string_view name);  // "step500" -> 500; nullopt for any other text

@@ -12,13 +12,16 @@
 
 namespace siamese::models {
 
+std::string junction_name(const residual::Site& site) {
+  return "blocks." + std::to_string(site.block) + "." + std::string(enum_text(site.kind)) + "_junction";
+}
+
 Stack::Stack(const nn::Scope& scope, const std::string& scheme, const residual::Build& build)
     : topology_(residual::make_topology(scheme, scope, build)) {
   for (int64_t index = 0; index < 2 * build.blocks; ++index) {
     const residual::Site site = residual::site_at(index, build.blocks);
-    const nn::Scope block = scope.child("blocks").child(std::to_string(site.block));
     sites_.push_back(site);
-    junctions_.push_back(topology_->junction(block.child(std::string(enum_text(site.kind)) + "_junction"), site));
+    junctions_.push_back(topology_->junction(scope.child(junction_name(site)), site));
   }
 }
 

@@ -21,10 +21,12 @@ struct StackOptions {
   residual::Recorder* recorder = nullptr;  // sees the first pass, never a recomputation
 };
 
+// Where the parameters of a site's junction lie: "blocks.3.ffn_junction".
+std::string junction_name(const residual::Site& site);
+
 class Stack {
  public:
-  // Junctions are named blocks.N.{attention,ffn}_junction, what the scheme has at the two ends `open` and
-  // `close`.
+  // Junctions are named by junction_name, what the scheme has at the two ends `open` and `close`.
   Stack(const nn::Scope& scope, const std::string& scheme, const residual::Build& build);
 
   const residual::Topology& topology() const { return *topology_; }

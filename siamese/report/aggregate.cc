@@ -5,6 +5,8 @@
 #include <map>
 #include <utility>
 
+#include <fmt/format.h>
+
 namespace siamese::report {
 
 namespace {
@@ -37,6 +39,7 @@ void summarise(const std::vector<RunRecord>& runs, ResultGroup& group) {
   for (size_t index : group.runs) {
     group.finished += runs[index].state == RunState::finished;
     group.diverged += runs[index].state == RunState::diverged;
+    group.stuck += runs[index].stuck;
     const double speed = runs[index].median_tokens_per_s();
     if (std::isfinite(speed)) speeds.push_back(speed);
   }
@@ -57,7 +60,45 @@ void summarise(const std::vector<RunRecord>& runs, ResultGroup& group) {
 
 bool same_lr(double a, double b) { return a == b || (std::isnan(a) && std::isnan(b)); }
 
+double final_loss(const RunRecord& run) {
+  const double val_loss = run.final_val_loss();
+  return std::isfinite(val_loss) ? val_loss : run.final_train_loss();
+}
+
+// Why a finished run is stuck; empty when it is not.
+std::string stuck_message(const std::vector<RunRecord>& runs, const RunRecord& run) {
+  const double last = final_loss(run);
+  const double half = run.first_loss() / 2;
+  if (run.state != RunState::finished || !(last > half)) return "";  // also when a number is missing
+  std::map<double, std::vector<double>> at_other_rates;
+  for (const RunRecord& other : runs) {
+    if (other.variant != run.variant || other.state != RunState::finished) continue;
+    if (std::isfinite(other.lr) && other.lr != run.lr) at_other_rates[other.lr].push_back(final_loss(other));
+  }
+  for (const auto& [lr, losses] : at_other_rates) {
+    const double mean = mean_spread(losses).mean;
+    if (mean <= half) {
+      return fmt::format(
+          "stuck: loss {:.4f} at the end is above half of the first, {:.4f}; at lr {:g} it ends at {:.4f}", last,
+          2 * half, lr, mean);
+    }
+  }
+  return "";
+}
+
 }  // namespace
+
+std::vector<RunRecord> mark_stuck(std::vector<RunRecord> runs) {
+  std::vector<std::string> messages;
+  for (const RunRecord& run : runs) messages.push_back(stuck_message(runs, run));
+  for (size_t at = 0; at < runs.size(); ++at) {
+    if (messages[at].empty()) continue;
+    runs[at].state = RunState::diverged;
+    runs[at].stuck = true;
+    runs[at].message = std::move(messages[at]);
+  }
+  return runs;
+}
 
 std::vector<ResultGroup> group_results(const std::vector<RunRecord>& runs) {
   std::vector<ResultGroup> groups;

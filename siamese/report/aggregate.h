@@ -1,6 +1,6 @@
 // Runs that differ only in their seed, as one result: a row of the table, a curve with its band.
 // Which runs the means are over: the finished ones; while none has finished, those still on the way (`partial`).
-// A diverged run has no final loss: it is counted, never averaged.
+// A diverged run has no final loss: it is counted, never averaged. So is one that is stuck.
 #pragma once
 
 #include <cstddef>
@@ -17,12 +17,19 @@ struct ResultGroup {
   double lr = kMissing;
   std::vector<size_t> runs;  // indices, in order of seed
   size_t finished = 0, diverged = 0;
+  size_t stuck = 0;  // of the diverged
   bool partial = false;
 
   MeanSpread val_loss, train_loss, accuracy;
   double tokens_per_s = kMissing;              // median over all runs of each run's median
   std::vector<AccuracyGroup> accuracy_groups;  // last evaluations, answers pooled over the runs
 };
+
+// A finished run is stuck when its final loss (held-out, else training) is above half of its first loss, while the same
+// variant at another learning rate (mean of the finished runs there) ends at or below that half: the rate broke it.
+// Such a run becomes `diverged`, and its message says why. A variant that learns at no rate is not stuck but bad, and
+// stays in the means.
+std::vector<RunRecord> mark_stuck(std::vector<RunRecord> runs);
 
 // Variants in the order they first appear, learning rates ascending within each.
 std::vector<ResultGroup> group_results(const std::vector<RunRecord>& runs);

@@ -27,7 +27,7 @@ std::vector<ConfigDifference> config_differences(const std::vector<RunRecord>& r
     for (size_t run = 0; run < runs.size(); ++run) {
       if (runs[run].config.empty()) continue;
       held = held || present[at][run];
-      lacking = lacking || !present[at][run];
+      lacking = lacking || (!present[at][run] && !runs[run].recorded);  // a record line never has engine.* keys
       if (!present[at][run]) continue;
       if (first && *first != keys[at].values[run]) differs = true;
       first = &keys[at].values[run];

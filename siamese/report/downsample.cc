@@ -53,4 +53,26 @@ BucketedCurve bucket_curve(const StepGrid& grid, const std::vector<int64_t>& ste
   return curve;
 }
 
+std::vector<double> spread_over_grid(const StepGrid& grid, const std::vector<int64_t>& last_steps,
+                                     const std::vector<double>& means) {
+  SIAMESE_INVARIANT(last_steps.size() == means.size());
+  std::vector<double> values;
+  if (last_steps.empty()) return values;
+  const auto middle = [&](size_t at) {
+    const int64_t first = at > 0 ? last_steps[at - 1] + 1 : 1;
+    return static_cast<double>(first + last_steps[at]) / 2;
+  };
+  size_t at = 0;
+  for (int64_t bucket = 0; bucket <= grid.bucket(last_steps.back()); ++bucket) {
+    const double x = static_cast<double>(grid.first_step(bucket) + grid.last_step(bucket)) / 2;
+    while (at + 1 < last_steps.size() && static_cast<double>(last_steps[at]) < x) ++at;
+    const size_t left = x < middle(at) && at > 0 ? at - 1 : at;
+    const size_t right = std::min(left + 1, means.size() - 1);
+    const bool between = x > middle(left) && x < middle(right) && std::isfinite(means[left] + means[right]);
+    const double share = between ? (x - middle(left)) / (middle(right) - middle(left)) : 0;
+    values.push_back(between ? means[left] + share * (means[right] - means[left]) : means[at]);
+  }
+  return values;
+}
+
 }  // namespace siamese::report

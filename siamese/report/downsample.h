@@ -40,6 +40,12 @@ struct BucketedCurve {
 
 BucketedCurve bucket_curve(const StepGrid& grid, const std::vector<int64_t>& steps, const std::vector<double>& values);
 
+// A curve known only as means over stretches of steps, stretch i ending at last_steps[i], spread over the buckets so
+// that it can be drawn and averaged beside whole ones: straight lines between the middles of the stretches. A stretch
+// without a value stays without one.
+std::vector<double> spread_over_grid(const StepGrid& grid, const std::vector<int64_t>& last_steps,
+                                     const std::vector<double>& means);
+
 // Keeps an evenly spread choice of a growing list whose length is not known beforehand: item number `index` is wanted
 // when the stride divides it; when more than `limit` were taken, every other one is dropped and the stride doubles.
 class Thinning {

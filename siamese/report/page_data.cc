@@ -46,9 +46,10 @@ json accuracy_groups(const std::vector<AccuracyGroup>& groups) {
   return list;
 }
 
-// Step by step the extremes are the value itself and are left out.
-json curve(const StepGrid& grid, const std::vector<int64_t>& steps, const std::vector<double>& values) {
-  const BucketedCurve bucketed = bucket_curve(grid, steps, values);
+// Step by step the extremes are the value itself and are left out; in a record line they are not known.
+json curve(const StepGrid& grid, const RunRecord& run, const std::vector<double>& values) {
+  if (run.recorded) return {{"mean", numbers(spread_over_grid(grid, run.metrics.step, values), kCurveDigits)}};
+  const BucketedCurve bucketed = bucket_curve(grid, run.metrics.step, values);
   json object{{"mean", numbers(bucketed.mean, kCurveDigits)}};
   if (!grid.exact()) {
     object["low"] = numbers(bucketed.low, kCurveDigits);
@@ -113,6 +114,7 @@ json run_object(const RunRecord& run, const StepGrid& grid) {
           {"lr", number(run.lr)},
           {"seed", run.seed < 0 ? json(nullptr) : json(run.seed)},
           {"state", state_text(run.state)},
+          {"recorded", run.recorded.has_value()},
           {"scheme", run.scheme},
           {"label", run.label},
           {"message", run.message},
@@ -127,10 +129,10 @@ json run_object(const RunRecord& run, const StepGrid& grid) {
           {"accuracy", number(run.final_accuracy())},
           {"accuracy_groups", accuracy_groups(last ? last->groups : std::vector<AccuracyGroup>{})},
           {"tokens_per_s", number(run.median_tokens_per_s(), kCurveDigits)},
-          {"loss", curve(grid, metrics.step, metrics.loss)},
-          {"grad_norm", curve(grid, metrics.step, metrics.grad_norm)},
-          {"lr_curve", curve(grid, metrics.step, metrics.lr)},
-          {"speed", curve(grid, metrics.step, metrics.tokens_per_s)},
+          {"loss", curve(grid, run, metrics.loss)},
+          {"grad_norm", curve(grid, run, metrics.grad_norm)},
+          {"lr_curve", curve(grid, run, metrics.lr)},
+          {"speed", curve(grid, run, metrics.tokens_per_s)},
           {"evals", std::move(evals)},
           {"depth", depth_profiles(run.snapshots)},
           {"config", run.config_text},
@@ -143,6 +145,7 @@ json group_object(const ResultGroup& group) {
           {"runs", group.runs},
           {"finished", group.finished},
           {"diverged", group.diverged},
+          {"stuck", group.stuck},
           {"partial", group.partial},
           {"val_loss", spread(group.val_loss)},
           {"train_loss", spread(group.train_loss)},

@@ -1,6 +1,7 @@
 #include "siamese/report/reader.h"
 
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <system_error>
 
@@ -13,6 +14,8 @@
 #include "siamese/io/json_lines.h"
 #include "siamese/io/run_dir.h"
 #include "siamese/report/downsample.h"
+#include "siamese/report/json_fields.h"
+#include "siamese/report/recorded.h"
 
 namespace siamese::report {
 
@@ -20,30 +23,6 @@ namespace {
 
 using nlohmann::json;
 namespace fs = std::filesystem;
-
-constexpr const char* kSweepFile = "sweep.json";
-
-// Forgiving access: a missing key, a null or a value of another type gives the fallback.
-double number_or(const json& object, const char* key, double fallback = kMissing) {
-  const auto found = object.find(key);
-  return found != object.end() && found->is_number() ? found->get<double>() : fallback;
-}
-
-int64_t integer_or(const json& object, const char* key, int64_t fallback) {
-  const auto found = object.find(key);
-  return found != object.end() && found->is_number_integer() ? found->get<int64_t>() : fallback;
-}
-
-std::string text_or(const json& object, const char* key, const std::string& fallback = "") {
-  const auto found = object.find(key);
-  return found != object.end() && found->is_string() ? found->get<std::string>() : fallback;
-}
-
-const json& array_or_empty(const json& object, const char* key) {
-  static const json kEmpty = json::array();
-  const auto found = object.find(key);
-  return found != object.end() && found->is_array() ? *found : kEmpty;
-}
 
 bool is_there(const fs::path& path) {
   std::error_code ignored;
@@ -135,16 +114,7 @@ void read_evals(const fs::path& path, RunRecord& run) {
     EvalRow row;
     row.step = integer_or(object, "step", 0);
     row.loss = number_or(object, "loss");
-    const auto accuracy = object.find("accuracy");
-    if (accuracy != object.end() && accuracy->is_object()) {
-      row.correct = integer_or(*accuracy, "correct", 0);
-      row.count = integer_or(*accuracy, "count", 0);
-      for (const json& group : array_or_empty(*accuracy, "groups")) {
-        if (!group.is_object()) continue;
-        row.groups.push_back({text_or(group, "operation"), integer_or(group, "digits", 0),
-                              integer_or(group, "correct", 0), integer_or(group, "count", 0)});
-      }
-    }
+    read_accuracy(object, row);
     while (!run.evals.empty() && run.evals.back().step >= row.step) run.evals.pop_back();
     run.evals.push_back(std::move(row));
   });
@@ -200,19 +170,34 @@ std::string folder_name(const fs::path& folder) {
   return (absolute.filename().empty() ? folder : absolute.filename()).string();
 }
 
+bool has_ended(const RunRecord& run) { return run.state == RunState::finished || run.state == RunState::diverged; }
+
+// The folder of a run that ended says more than a record line; without one the line is all there is.
+RunRecord read_run_of_sweep(const fs::path& sweep, const std::string& dir,
+                            const std::map<std::string, RunRecord>& recorded) {
+  RunRecord run = read_run(sweep / dir);
+  const auto line = recorded.find(dir);
+  if (has_ended(run) || line == recorded.end()) return run;
+  const bool begun = run.state != RunState::not_started;
+  run = line->second;
+  run.notes = {begun ? "from the record; the run folder here has not ended" : "from the record; no run folder here"};
+  return run;
+}
+
 Collection read_sweep(const fs::path& folder) {
-  const fs::path path = folder / kSweepFile;
+  const fs::path path = folder / io::kSweepFile;
   const json object = json::parse(io::read_file(path), nullptr, false);
   if (!object.is_object() || !object.contains("runs") || !object["runs"].is_array()) {
     throw DataError(path.string() + ": expected a JSON object with a list 'runs'");
   }
+  const auto recorded = read_recorded(folder / io::kRecordedFile);
   Collection sweep{true, text_or(object, "name", folder_name(folder)), {}};
   for (const json& entry : object["runs"]) {
     if (!entry.is_object() || text_or(entry, "dir").empty()) {
       throw DataError(path.string() + ": every entry of 'runs' needs a folder name 'dir', got " + entry.dump());
     }
     const std::string dir = text_or(entry, "dir");
-    RunRecord run = read_run(folder / dir);
+    RunRecord run = read_run_of_sweep(folder, dir, recorded);
     run.dir = dir;
     run.variant = text_or(entry, "variant", run.variant);
     run.lr = number_or(entry, "lr", run.lr);
@@ -237,7 +222,7 @@ RunRecord read_run(const fs::path& folder) {
 }
 
 Collection read_collection(const fs::path& run_or_sweep) {
-  if (is_there(run_or_sweep / kSweepFile)) return read_sweep(run_or_sweep);
+  if (is_there(run_or_sweep / io::kSweepFile)) return read_sweep(run_or_sweep);
   if (!is_run_folder(run_or_sweep)) {
     throw DataError(run_or_sweep.string() +
                     ": expected a run folder (run.json, metrics.jsonl) or a sweep folder (sweep.json), found neither");

@@ -1,5 +1,6 @@
 // Folders -> records. A run folder never fails to be read (see run_record.h); a sweep needs a valid sweep.json:
 //   {"schema":1, "name":"demo", "runs":[{"dir":"pre-lr0.002-seed1", "variant":"pre", "lr":0.002, "seed":1}, ...]}
+// A run of a sweep without a folder of its own may have a line in recorded.jsonl beside it (recorded.h).
 #pragma once
 
 #include <cstdint>

@@ -10,8 +10,18 @@
 
 namespace siamese::report {
 
+namespace {
+
+Collection read_and_judge(const std::filesystem::path& run_or_sweep) {
+  Collection collection = read_collection(run_or_sweep);
+  collection.runs = mark_stuck(std::move(collection.runs));
+  return collection;
+}
+
+}  // namespace
+
 std::filesystem::path write_report(const std::filesystem::path& run_or_sweep) {
-  const Collection collection = read_collection(run_or_sweep);
+  const Collection collection = read_and_judge(run_or_sweep);
   const auto groups = group_results(collection.runs);
   const std::string title = (collection.is_sweep ? "Sweep " : "Run ") + collection.name + " - siamese";
   const std::filesystem::path path = run_or_sweep / io::kReportFile;
@@ -20,7 +30,7 @@ std::filesystem::path write_report(const std::filesystem::path& run_or_sweep) {
 }
 
 std::string summary_table(const std::filesystem::path& sweep) {
-  return summary_markdown(group_results(read_collection(sweep).runs));
+  return summary_markdown(group_results(read_and_judge(sweep).runs));
 }
 
 }  // namespace siamese::report

@@ -1,6 +1,6 @@
 // What came out of a run, or of a sweep of runs, for people: one HTML page that needs no network, and a plain table.
 //   RUN/    run.json  metrics.jsonl  eval.jsonl  config.yaml     each may be missing: the page says so
-//   SWEEP/  sweep.json  <run>/...                                runs that have not started yet are listed as such
+//   SWEEP/  sweep.json  recorded.jsonl  <run>/...                runs that have not started yet are listed as such
 #pragma once
 
 #include <filesystem>

@@ -35,6 +35,11 @@ const EvalRow* RunRecord::last_accuracy() const {
   return found == evals.rend() ? nullptr : &*found;
 }
 
+double RunRecord::first_loss() const {
+  if (recorded) return recorded->first_loss;
+  return metrics.step.empty() || metrics.step.front() != 1 ? kMissing : metrics.loss.front();
+}
+
 double RunRecord::final_val_loss() const { return evals.empty() ? kMissing : evals.back().loss; }
 
 double RunRecord::final_accuracy() const {
@@ -43,6 +48,7 @@ double RunRecord::final_accuracy() const {
 }
 
 double RunRecord::final_train_loss() const {
+  if (recorded) return recorded->train_loss;
   constexpr size_t kWindow = 50;
   const auto& loss = metrics.loss;
   double sum = 0;
@@ -56,6 +62,7 @@ double RunRecord::final_train_loss() const {
 }
 
 double RunRecord::median_tokens_per_s() const {
+  if (recorded) return recorded->tokens_per_s;
   std::vector<double> speeds;
   for (size_t i = metrics.tokens_per_s.size() > 1 ? 1 : 0; i < metrics.tokens_per_s.size(); ++i) {
     if (std::isfinite(metrics.tokens_per_s[i])) speeds.push_back(metrics.tokens_per_s[i]);
@@ -64,6 +71,7 @@ double RunRecord::median_tokens_per_s() const {
 }
 
 double RunRecord::seconds() const {
+  if (recorded) return recorded->seconds;
   double sum = 0;
   for (double ms : metrics.step_ms) sum += std::isfinite(ms) ? ms / 1000 : 0;
   return metrics.step_ms.empty() ? kMissing : sum;

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -55,6 +56,11 @@ struct EvalRow {
   double accuracy() const;
 };
 
+// What a record line says of the whole run; its columns are means over stretches of steps, each named by its last.
+struct RecordedNumbers {
+  double first_loss = kMissing, train_loss = kMissing, tokens_per_s = kMissing, seconds = kMissing;
+};
+
 struct RunRecord {
   // Which run this is: from sweep.json, or from run.json when the run stands alone.
   std::string dir;
@@ -63,10 +69,12 @@ struct RunRecord {
   int64_t seed = -1;  // -1: not known
 
   RunState state = RunState::not_started;
+  bool stuck = false;  // `diverged` by the rule of mark_stuck (aggregate.h), though every number was finite
   std::string scheme, label, message;
   int64_t step = 0, steps = 0, parameters = 0;
 
   StepColumns metrics;
+  std::optional<RecordedNumbers> recorded;  // a run known by its record line only
   std::vector<SiteSnapshot> snapshots;
   std::vector<EvalRow> evals;
   std::string config_text;
@@ -74,6 +82,7 @@ struct RunRecord {
   std::vector<std::string> notes;
 
   // What the tables show; NaN when nothing was recorded.
+  double first_loss() const;           // of step 1
   double final_val_loss() const;       // last evaluation
   double final_accuracy() const;       // last evaluation that measured it
   double final_train_loss() const;     // mean of the last 50 steps

@@ -43,8 +43,10 @@ std::string summary_markdown(const std::vector<ResultGroup>& groups) {
   const Row header{"variant", "lr", "val loss", "accuracy", "runs", "diverged", "tokens/s"};
   std::vector<Row> rows;
   bool partial = false;
+  size_t stuck = 0;
   for (const ResultGroup& group : groups) {
     partial = partial || (group.partial && (group.val_loss.count > 0 || group.accuracy.count > 0));
+    stuck += group.stuck;
     rows.push_back({cell(group.variant), std::isfinite(group.lr) ? fmt::format("{:g}", group.lr) : "-",
                     with_spread(group.val_loss, 1, 4, "", group.partial),
                     with_spread(group.accuracy, 100, 1, " %", group.partial), fmt::format("{}", group.runs.size()),
@@ -72,6 +74,13 @@ std::string summary_markdown(const std::vector<ResultGroup>& groups) {
   text += "|\n";
   for (const Row& row : rows) append(row);
   if (partial) text += "\n\\* no run has finished yet: latest evaluation so far\n";
+  if (stuck > 0) {
+    text += fmt::format(
+        "\n{} of the diverged runs {} stuck rather than not finite: the loss at the end is above half of the first, "
+        "while "
+        "the same variant\nat another learning rate ends at or below half. Diverged runs are not in the means.\n",
+        stuck, stuck == 1 ? "is" : "are");
+  }
   return text;
 }
 

@@ -1,5 +1,8 @@
 #include "siamese/train/checkpoint.h"
 
+#include <iterator>
+#include <map>
+
 #include <nlohmann/json.hpp>
 
 #include "siamese/base/check.h"
@@ -44,21 +47,52 @@ TrainerState state_from_file(const fs::path& path) {
   }
 }
 
+std::map<std::string, std::string> weights_metadata(const RunConfig& config) {
+  return {
+      {"format", "siamese"}, {"format_version", std::to_string(kFormatVersion)}, {"residual", config.model.residual}};
+}
+
+void write_weights(const fs::path& folder, const RunConfig& config, const models::Model& model) {
+  io::write_file_atomic(folder / io::kConfigFile, config_text(config));
+  models::save_tensors(folder / io::kModelFile, models::named_values(model.parameters()), weights_metadata(config));
+}
+
+bool holds_weights_alone(const fs::path& folder) {
+  return fs::is_directory(folder) && io::missing_files(folder, io::CheckpointUse::weights).empty() &&
+         std::distance(fs::directory_iterator(folder), fs::directory_iterator()) == 2;
+}
+
 }  // namespace
 
 fs::path save_checkpoint(const fs::path& run_dir, const RunConfig& config, const models::Model& model,
                          const AdamW& optimizer, const TrainerState& state) {
   const std::string name = io::checkpoint_name(state.step);
   io::AtomicDirectory folder(run_dir / name);
-  const std::map<std::string, std::string> metadata = {
-      {"format", "siamese"}, {"format_version", std::to_string(kFormatVersion)}, {"residual", config.model.residual}};
-  io::write_file_atomic(folder.path() / io::kConfigFile, config_text(config));
-  models::save_tensors(folder.path() / io::kModelFile, models::named_values(model.parameters()), metadata);
-  models::save_tensors(folder.path() / io::kOptimFile, optimizer.state(), metadata);
+  write_weights(folder.path(), config, model);
+  models::save_tensors(folder.path() / io::kOptimFile, optimizer.state(), weights_metadata(config));
   io::write_file_atomic(folder.path() / io::kTrainerFile, to_json(state));
   folder.commit();
   io::write_latest(run_dir, name);
   return run_dir / name;
+}
+
+void save_weights(const fs::path& folder, const RunConfig& config, const models::Model& model) {
+  const fs::path parent = fs::absolute(folder / "..").lexically_normal();
+  std::error_code error;
+  fs::create_directories(parent, error);
+  if (error) throw SystemError(parent.string() + ": cannot be made: " + error.message());
+  io::AtomicDirectory aside(folder);
+  write_weights(aside.path(), config, model);
+  aside.commit();
+}
+
+void check_free_for_weights(const fs::path& folder, bool overwrite) {
+  if (!fs::exists(fs::symlink_status(folder)) || (fs::is_directory(folder) && fs::is_empty(folder))) return;
+  if (!overwrite) throw UsageError(folder.string() + ": exists already; --overwrite replaces it");
+  if (!holds_weights_alone(folder)) {
+    throw UsageError(folder.string() + ": --overwrite replaces only a folder of " + std::string(io::kConfigFile) +
+                     " and " + std::string(io::kModelFile) + ", and this holds something else");
+  }
 }
 
 TrainerState load_checkpoint(const fs::path& checkpoint, const models::Model& model, AdamW& optimizer) {

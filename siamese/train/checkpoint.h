@@ -26,6 +26,13 @@ std::filesystem::path save_checkpoint(const std::filesystem::path& run_dir, cons
 // Fills model and optimizer; DataError naming the file when it is truncated or does not fit.
 TrainerState load_checkpoint(const std::filesystem::path& checkpoint, const models::Model& model, AdamW& optimizer);
 
+// The weights alone with their config, as a folder that stands alone: for eval, generate and init.from; there is
+// nothing to resume. Written aside and renamed as a whole; an existing folder is replaced.
+void save_weights(const std::filesystem::path& folder, const RunConfig& config, const models::Model& model);
+
+// UsageError when something stands at `folder`, unless it is empty, or `overwrite` is given and it holds weights alone.
+void check_free_for_weights(const std::filesystem::path& folder, bool overwrite);
+
 // A model with the weights of a run directory (its latest) or checkpoint, and the config it was trained with.
 struct LoadedModel {
   RunConfig config;

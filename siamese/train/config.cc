@@ -1,5 +1,6 @@
 #include "siamese/train/config.h"
 
+#include <fstream>
 #include <thread>
 
 #include <sched.h>
@@ -110,6 +111,15 @@ int64_t core_count() {
   CPU_ZERO(&set);
   if (sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) > 0) return CPU_COUNT(&set);
   return std::max(1U, std::thread::hardware_concurrency());
+}
+
+std::string cpu_name() {
+  std::ifstream stream("/proc/cpuinfo");
+  for (std::string line; std::getline(stream, line);) {
+    const size_t colon = line.find(": ");
+    if (line.starts_with("model name") && colon != std::string::npos) return line.substr(colon + 2);
+  }
+  return "unknown";
 }
 
 void apply_engine(const EngineConfig& engine) {

@@ -130,5 +130,6 @@ RunConfig read_config_file(const std::string& path);
 // Sets kernels and threads for this process.
 void apply_engine(const EngineConfig& engine);
 int64_t core_count();
+std::string cpu_name();  // "unknown" where the system does not say
 
 }  // namespace siamese::train

@@ -170,6 +170,10 @@ RunResult resume_run(const fs::path& run_or_checkpoint, const RunHooks& hooks) {
   if (!fs::exists(dir / io::kConfigFile)) {
     throw DataError(dir.string() + ": not a run directory: " + std::string(io::kConfigFile) + " is missing");
   }
+  if (!is_checkpoint && fs::exists(dir / io::kModelFile)) {
+    throw DataError(dir.string() + ": nothing to resume: it holds weights without the state of a run (" +
+                    std::string(io::kTrainerFile) + "); init.from=" + dir.string() + " starts a run from them");
+  }
   const io::DirectoryLock lock(dir);
   const auto run_file = read_run_file(dir);
   io::remove_stale_temporaries(dir);

@@ -105,7 +105,7 @@ SweepPlan plan_sweep(const std::filesystem::path& path, const std::vector<std::s
                      const std::vector<std::filesystem::path>& config_folders) {
   const std::string source = path.string();
   const Value sweep = config::parse_yaml(io::read_file(path), source);
-  const std::vector<std::string> known = {"sweep", "config", "set", "variants", "grid"};
+  const std::vector<std::string> known = {"sweep", "config", "set", "variants", "grid", "record"};
   if (!sweep.is_map()) throw UsageError(source + ": expected a map with " + join(known));
   for (const auto& [key, value] : sweep.entries) {
     if (std::find(known.begin(), known.end(), key) == known.end()) {
@@ -116,6 +116,9 @@ SweepPlan plan_sweep(const std::filesystem::path& path, const std::vector<std::s
   const Value* const name = find_kind(sweep, "sweep", Value::Kind::scalar, "a name");
   const Value* const grid = find_kind(sweep, "grid", Value::Kind::map, "a map of keys to lists");
   const Value* const variants = find_kind(sweep, "variants", Value::Kind::list, "a list of maps");
+  const Value* const record = find_kind(sweep, "record", Value::Kind::scalar, "the path of a file");
+  if (record != nullptr && record->text.empty())
+    throw UsageError(record->where + ": record: expected the path of a file, got ''");
   if (base_name == nullptr) throw UsageError(source + ": config: the recipe all runs start from is missing");
   if (variants != nullptr && variants->items.empty()) throw UsageError(source + ": variants: expected at least one");
   std::vector<std::filesystem::path> folders = {path.parent_path()};
@@ -128,6 +131,7 @@ SweepPlan plan_sweep(const std::filesystem::path& path, const std::vector<std::s
   if (plan.name != folder_name(plan.name) || plan.name.empty() || plan.name.front() == '.') {
     throw UsageError(source + ": sweep: expected a name of letters, digits, '.', '_' and '-', got '" + plan.name + "'");
   }
+  if (record != nullptr) plan.record = (path.parent_path() / record->text).lexically_normal();
   std::set<std::string> names;
   for (const auto& point : grid_points(grid != nullptr ? *grid : Value::map(), source)) {
     for (const auto& variant : choices) {

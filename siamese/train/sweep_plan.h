@@ -6,6 +6,7 @@
 //     - {model.residual: pre}
 //     - {model.residual: pre, model.attention_norm: qkv}
 //   grid: {optim.lr: [1e-3, 2e-3], train.seed: [1, 2, 3]}
+//   record: ../results/demo.jsonl   where runs that ended are noted (sweep_record.h); from the folder of this file
 #pragma once
 
 #include <filesystem>
@@ -24,6 +25,7 @@ struct PlannedRun {
 
 struct SweepPlan {
   std::string name;
+  std::filesystem::path record;  // empty: none
   std::vector<PlannedRun> runs;
 };
 

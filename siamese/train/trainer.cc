@@ -9,17 +9,32 @@
 #include "siamese/data/prefetch.h"
 #include "siamese/eval/inputs.h"
 #include "siamese/io/run_dir.h"
+#include "siamese/io/safetensors.h"
 #include "siamese/models/registry.h"
 #include "siamese/models/weights.h"
 
 namespace siamese::train {
 namespace {
 
+// Tensors that do not fit are most often those of another scheme: then the two schemes are named first.
+void load_initial_weights(const RunConfig& config, const models::Model& model) {
+  const auto file = io::resolve_checkpoint(config.init.from) / io::kModelFile;
+  const auto metadata = io::SafetensorsFile::open(file).metadata();
+  try {
+    models::load_tensors(file, models::named_values(model.parameters()));
+  } catch (const DataError& error) {
+    const auto scheme = metadata.find("residual");
+    if (scheme == metadata.end() || scheme->second == config.model.residual) throw;
+    throw DataError("init.from: expected a model with residual scheme " + config.model.residual + ", got " +
+                    scheme->second + (scheme->second == "pre" ? " (`siamese upcycle` converts Pre-Norm models)" : "") +
+                    ": " + error.what());
+  }
+}
+
 std::unique_ptr<models::Model> make_initial_model(const RunConfig& config, bool resuming) {
   auto model = models::make_model(config.model, config.init, config.train.seed);
   if (!config.init.from.empty() && !resuming) {
-    const auto checkpoint = io::resolve_checkpoint(config.init.from);
-    models::load_tensors(checkpoint / io::kModelFile, models::named_values(model->parameters()));
+    load_initial_weights(config, *model);
   }
   return model;
 }

@@ -52,6 +52,16 @@ TEST(SweepPlan, AGridOverSchemesMakesVariants) {
   EXPECT_EQ(variants, (std::set<std::string>{"pre, width=32", "pre, width=64", "post, width=32", "post, width=64"}));
 }
 
+TEST(SweepPlan, TheRecordLiesWhereTheFileSays) {
+  const TemporaryFolder folder("sweep_record_path");
+  EXPECT_TRUE(plan(folder, "config: base\n").record.empty());
+  EXPECT_EQ(plan(folder, "config: base\nrecord: ../results/a.jsonl\n").record,
+            (folder / "..").lexically_normal().parent_path() / "results" / "a.jsonl");
+  EXPECT_EQ(plan(folder, "config: base\nrecord: /elsewhere/a.jsonl\n").record, "/elsewhere/a.jsonl");
+  EXPECT_THROW(plan(folder, "config: base\nrecord: ''\n"), UsageError);
+  EXPECT_THROW(plan(folder, "config: base\nrecord: [a]\n"), UsageError);
+}
+
 TEST(SweepPlan, MistakesAreNamed) {
   const TemporaryFolder folder("sweep_bad");
   EXPECT_THROW(plan(folder, "config: base\nvariant: []\n"), UsageError);

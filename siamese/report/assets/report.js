@@ -57,10 +57,18 @@ function header() {
 }
 
 function problems() {
-  const notes = DATA.runs.flatMap((run) => run.notes);
+  const notes = DATA.runs.filter((run) => !run.recorded).flatMap((run) => run.notes);
   if (!notes.length) return null;
   return el("div", { class: "callout diverged", role: "alert" }, el("strong", {}, "Some files could not be read"),
     el("ul", {}, notes.map((note) => el("li", {}, note))));
+}
+
+// Not a fault, but whoever reads the page should know.
+function fromRecord() {
+  const recorded = DATA.runs.filter((run) => run.recorded);
+  if (!recorded.length) return null;
+  return el("p", { class: "callout", role: "note" }, `${recorded.length} of ${plural(DATA.runs.length, "run")} from the record; no run folder here. `
+    + "Their curves are thinned, and what is recorded by depth and of the speed during the run is not in them.");
 }
 
 function build() {
@@ -79,7 +87,7 @@ function build() {
   ].filter(Boolean);
   const nav = el("nav", { "aria-label": "Sections" }, sections.map(([id, title]) => el("a", { href: "#" + id }, title)));
   page.append(...[
-    header(), problems(), el("div", { class: "key-numbers" }, DATA.sweep ? sweepNumbers() : runNumbers(DATA.runs[0])), nav,
+    header(), problems(), fromRecord(), el("div", { class: "key-numbers" }, DATA.sweep ? sweepNumbers() : runNumbers(DATA.runs[0])), nav,
     DATA.sweep && GROUPS.length ? el("div", { class: "sticky" }, buildLegend()) : null,
     ...sections.map(([, , node]) => node),
     el("footer", {}, "Written by siamese. This page is one file and asks the network for nothing."),

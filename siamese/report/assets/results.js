@@ -68,6 +68,10 @@ function resultsTable() {
   ].filter(Boolean);
   const note = ["Mean \u00b1 sample standard deviation over the seeds that finished; diverged runs are counted, not averaged. Train loss: last 50 steps. Tokens/s: median."];
   if (GROUPS.some((group) => group.partial && group.val_loss.count)) note.push(" * no run has finished yet: latest so far.");
+  const stuck = GROUPS.reduce((sum, group) => sum + group.stuck, 0);
+  if (stuck) {
+    note.push(` ${plural(stuck, "diverged run")} stuck rather than not finite: the loss at the end is above half of the first, while the same variant at another learning rate ends at or below half.`);
+  }
   return el("div", { class: "card" }, el("div", { class: "card-head" }, el("div", {}, el("h3", {}, "Final results"))),
     sortableTable(columns, GROUPS, null, (group) => group === best), el("div", { class: "chart-note" }, el("p", {}, note)));
 }
@@ -83,7 +87,7 @@ function runsTable() {
     { title: "Skipped steps", numeric: true, value: (r) => r.skipped, cell: (r) => formatCount(r.skipped) },
     { title: "Tokens/s", numeric: true, value: (r) => r.tokens_per_s, cell: (r) => formatCount(r.tokens_per_s) },
     { title: "Time", numeric: true, value: (r) => r.seconds, cell: (r) => formatDuration(r.seconds) },
-    { title: "Message", value: (r) => r.message, cell: (r) => el("span", { class: "message" }, r.message) },
+    { title: "Message", value: (r) => r.message, cell: (r) => el("span", { class: "message" }, r.recorded ? [...r.notes, r.message].filter(Boolean).join("; ") : r.message) },
   ];
   return el("details", { class: "card fold" }, el("summary", {}, `All ${plural(DATA.runs.length, "run")}`), sortableTable(columns, DATA.runs));
 }

@@ -1,0 +1,140 @@
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "siamese/base/check.h"
+#include "siamese/cli/verbs.h"
+#include "siamese/data/random_tokens.h"
+#include "siamese/eval/difference.h"
+#include "siamese/train/upcycle.h"
+
+namespace siamese::cli {
+namespace {
+
+struct UpcycleArguments {
+  std::string source;
+  std::string scheme;
+  std::string out;
+  bool overwrite = false;
+  bool json = false;
+};
+
+// What both models are asked: held-out samples of the source's own data, or random tokens when it cannot be read.
+struct Questions {
+  std::unique_ptr<data::Dataset> samples;
+  std::string why_random;  // "" when they are the data's own
+};
+
+Questions open_questions(const train::RunConfig& config) {
+  const models::ModelConfig& model = config.model;
+  try {
+    return {data::open_dataset(config.data, data::Split::test, model.context, model.vocab, 0), ""};
+  } catch (const DataError& error) {
+    return {data::random_tokens(model.vocab, config.train.seed), error.what()};
+  }
+}
+
+const models::LanguageModel& language_model(const models::Model& model, const std::string& name) {
+  const auto* const lm = dynamic_cast<const models::LanguageModel*>(&model);
+  if (lm == nullptr) throw UsageError(name + ": upcycle needs a language model");
+  return *lm;
+}
+
+// What was done, for the two ways of telling it.
+struct UpcycleReport {
+  const UpcycleArguments& arguments;
+  const train::LoadedModel& source;
+  const train::Upcycled& result;
+  const Questions& questions;
+  eval::Difference difference;
+
+  int64_t tensors(train::Origin origin, bool of_scheme = true) const {
+    return std::count_if(result.filled.begin(), result.filled.end(), [&](const train::FilledParameter& filled) {
+      return filled.origin == origin && filled.of_scheme == of_scheme;
+    });
+  }
+};
+
+std::string to_json(const UpcycleReport& report) {
+  nlohmann::ordered_json tensors;
+  for (const auto& [origin, name] : EnumText<train::Origin>::names) tensors[std::string(name)] = report.tensors(origin);
+  tensors["sublayers_copied"] = report.tensors(train::Origin::copied, false);
+  const models::ModelConfig& model = report.result.config.model;
+  const nlohmann::ordered_json json = {{"schema", 1},
+                                       {"source", report.source.checkpoint.string()},
+                                       {"step", report.source.step},
+                                       {"out", report.arguments.out},
+                                       {"residual", model.residual},
+                                       {"attention_norm", std::string(enum_text(model.attention_norm))},
+                                       {"norm_eps", model.norm_eps},
+                                       {"exact", report.result.exact},
+                                       {"tensors", tensors},
+                                       {"parameters_before", report.source.model->parameters().count()},
+                                       {"parameters_after", report.result.model->parameters().count()},
+                                       {"data", report.questions.why_random.empty() ? "held_out" : "random"},
+                                       {"max_logit_difference", report.difference.max_logit},
+                                       {"loss_before", report.difference.loss_before},
+                                       {"loss_after", report.difference.loss_after}};
+  return json.dump() + "\n";
+}
+
+std::string to_text(const UpcycleReport& report) {
+  const models::ModelConfig& model = report.result.config.model;
+  std::string text =
+      fmt::format("{} ({}, step {}) -> {} ({})\n", report.source.checkpoint.string(),
+                  report.source.config.model.residual, report.source.step, report.arguments.out, model.residual);
+  text += fmt::format("gains and shifts of the scheme: {} set to 0, {} set to 1, {} copied",
+                      report.tensors(train::Origin::zero), report.tensors(train::Origin::one),
+                      report.tensors(train::Origin::copied));
+  if (const auto scaled = report.tensors(train::Origin::scaled); scaled > 0) text += fmt::format(", {} scaled", scaled);
+  if (const auto fresh = report.tensors(train::Origin::fresh); fresh > 0) text += fmt::format(", {} fresh", fresh);
+  text += fmt::format("; other parameters: {} copied\n", report.tensors(train::Origin::copied, false));
+  text += fmt::format("{} -> {} parameters\n", report.source.model->parameters().count(),
+                      report.result.model->parameters().count());
+  if (!report.questions.why_random.empty()) {
+    text += fmt::format("no held-out data, random tokens instead: {}\n", report.questions.why_random);
+  }
+  text += fmt::format("{}: largest difference of a logit {:.3g}, loss {:.6f} -> {:.6f}\n",
+                      report.questions.samples->describe(), report.difference.max_logit, report.difference.loss_before,
+                      report.difference.loss_after);
+  text += report.result.exact ? "the same function to rounding\n"
+                              : fmt::format("the same function up to model.norm_eps = {}\n", model.norm_eps);
+  return text + fmt::format("train on: siamese train {0}/config.yaml init.from={0} --out RUN\n", report.arguments.out);
+}
+
+void upcycle_run(const UpcycleArguments& arguments) {
+  train::check_free_for_weights(arguments.out, arguments.overwrite);
+  const train::LoadedModel source = train::load_model(arguments.source);
+  const train::RunConfig& config = source.config;
+  train::apply_engine(config.engine);
+  const train::Upcycled result = train::upcycle(source, arguments.scheme);
+  const Questions questions = open_questions(config);
+  const eval::Difference difference =
+      eval::difference(language_model(*source.model, arguments.source), language_model(*result.model, arguments.source),
+                       *questions.samples, config.model.context, config.train.micro_batch, config.train.batch);
+  train::save_weights(arguments.out, result.config, *result.model);
+  const UpcycleReport report{arguments, source, result, questions, difference};
+  std::fputs((arguments.json ? to_json(report) : to_text(report)).c_str(), stdout);
+}
+
+}  // namespace
+
+void add_upcycle(CLI::App& app) {
+  auto* const verb =
+      app.add_subcommand("upcycle", "Start another scheme from a trained Pre-Norm model, with the same function");
+  const auto arguments = std::make_shared<UpcycleArguments>();
+  verb->add_option("PRE_CHECKPOINT", arguments->source, "A run directory (its latest) or a checkpoint, Pre-Norm")
+      ->required();
+  verb->add_option("--to", arguments->scheme, "The residual scheme to continue with")->required();
+  verb->add_option("-o,--out", arguments->out, "The folder to make, for init.from")->required();
+  verb->add_flag("--overwrite", arguments->overwrite, "Replace an earlier one that stands there");
+  verb->add_flag("--json", arguments->json, "One JSON object");
+  verb->footer("Example: siamese upcycle runs/pre --to siamese -o runs/pre-siamese");
+  verb->callback([arguments] { upcycle_run(*arguments); });
+}
+
+}  // namespace siamese::cli

@@ -1,0 +1,93 @@
+#include "siamese/report/recorded.h"
+
+#include <charconv>
+#include <system_error>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "siamese/base/check.h"
+#include "siamese/io/json_lines.h"
+#include "siamese/report/json_fields.h"
+
+namespace siamese::report {
+
+namespace {
+
+using nlohmann::json;
+
+double number_at(const json& list, size_t at) {
+  return at < list.size() && list[at].is_number() ? list[at].get<double>() : kMissing;
+}
+
+int64_t planned_steps(const RunRecord& run) {
+  for (const auto& [key, text] : run.config) {
+    int64_t steps = 0;
+    if (key == "train.steps" && std::from_chars(text.data(), text.data() + text.size(), steps).ec == std::errc()) {
+      return steps;
+    }
+  }
+  return run.step;
+}
+
+RunRecord parse_line(const json& line, const std::string& where) {
+  RunRecord run;
+  run.dir = text_or(line, "dir");
+  if (integer_or(line, "schema", 0) != 1) throw DataError(where + ": schema: expected 1");
+  if (run.dir.empty()) throw DataError(where + ": dir: expected the name of a run");
+  run.state = state_from_text(text_or(line, "status"));
+  if (run.state != RunState::finished && run.state != RunState::diverged) {
+    throw DataError(where + ": status: expected finished or diverged, got '" + text_or(line, "status") + "'");
+  }
+  run.variant = run.label = text_or(line, "variant");
+  run.scheme = text_or(line, "scheme");
+  run.message = text_or(line, "message");
+  run.lr = number_or(line, "lr");
+  run.seed = integer_or(line, "seed", -1);
+  run.step = integer_or(line, "steps", 0);
+  run.parameters = integer_or(line, "parameters", 0);
+  for (const auto& [key, value] : object_or_empty(line, "config").items()) {
+    if (value.is_string()) run.config.emplace_back(key, value.get<std::string>());
+  }
+  for (const auto& [key, text] : run.config) run.config_text += key + ": " + text + "\n";
+  run.steps = planned_steps(run);
+
+  EvalRow last{integer_or(line, "eval_step", 0), number_or(line, "val_loss"), 0, 0, {}};
+  read_accuracy(line, last);
+  if (last.step > 0) run.evals.push_back(std::move(last));
+
+  run.recorded = RecordedNumbers{number_or(line, "first_loss"), number_or(line, "train_loss"),
+                                 number_or(line, "tokens_per_s"), number_or(line, "seconds")};
+  const json& curve = object_or_empty(line, "curve");
+  const json& steps = array_or_empty(curve, "steps");
+  for (size_t at = 0; at < steps.size(); ++at) {
+    const int64_t step = steps[at].is_number_integer() ? steps[at].get<int64_t>() : 0;
+    if (step <= (run.metrics.step.empty() ? 0 : run.metrics.step.back())) {
+      throw DataError(where + ": curve: steps: expected ascending whole numbers");
+    }
+    run.metrics.step.push_back(step);
+    run.metrics.loss.push_back(number_at(array_or_empty(curve, "loss"), at));
+    run.metrics.grad_norm.push_back(number_at(array_or_empty(curve, "grad_norm"), at));
+  }
+  for (auto* column : {&run.metrics.lr, &run.metrics.tokens_per_s, &run.metrics.step_ms, &run.metrics.tokens}) {
+    column->assign(run.metrics.step.size(), kMissing);
+  }
+  return run;
+}
+
+}  // namespace
+
+std::map<std::string, RunRecord> read_recorded(const std::filesystem::path& file) {
+  std::map<std::string, RunRecord> runs;
+  std::error_code ignored;
+  if (!std::filesystem::exists(file, ignored)) return runs;
+  size_t number = 0;
+  for (const std::string& line : io::read_json_lines(file)) {
+    RunRecord run = parse_line(json::parse(line), fmt::format("{}: line {}", file.string(), ++number));
+    const std::string dir = run.dir;
+    runs.emplace(dir, std::move(run));
+  }
+  return runs;
+}
+
+}  // namespace siamese::report

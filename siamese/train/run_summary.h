@@ -1,0 +1,45 @@
+// What came of a run that ended, read from its directory: a few numbers and a curve short enough to stand in a line.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "siamese/train/run.h"
+
+namespace siamese::train {
+
+// Means over stretches of steps: the first ten steps one by one (there the loss falls fastest), then at most fifty
+// stretches of equal length. Stretch i ends at last_step[i] and begins where the one before it ended.
+struct ThinnedCurve {
+  std::vector<int64_t> last_step;
+  std::vector<double> loss, grad_norm;  // NaN: no step of the stretch was finite
+};
+
+struct RunSummary {
+  static constexpr double kNone = std::numeric_limits<double>::quiet_NaN();  // not measured, or not finite
+
+  RunStatus status = RunStatus::finished;
+  std::string message;  // why it diverged
+  int64_t parameters = 0;
+  int64_t steps = 0;          // done
+  double first_loss = kNone;  // of step 1
+  double train_loss = kNone;  // mean of the last 50 steps
+  int64_t eval_step = 0;      // the last evaluation; 0: there was none
+  double val_loss = kNone;
+  double perplexity = kNone;
+  std::string accuracy;         // the object of eval.jsonl as it stands there; "" when it was not measured
+  double seconds = kNone;       // sum of the step times
+  double step_ms = kNone;       // median, without the first step, which pays for warm-up
+  double tokens_per_s = kNone;  // the same
+  ThinnedCurve curve;
+};
+
+// DataError when a file of the run is missing or broken.
+RunSummary summarise_run(const std::filesystem::path& run_dir);
+
+ThinnedCurve thin_curve(const std::vector<double>& loss, const std::vector<double>& grad_norm);
+
+}  // namespace siamese::train

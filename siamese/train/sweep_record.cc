@@ -1,0 +1,264 @@
+#include "siamese/train/sweep_record.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "siamese/base/check.h"
+#include "siamese/config/fields.h"
+#include "siamese/config/yaml.h"
+#include "siamese/io/atomic_file.h"
+#include "siamese/io/directory_lock.h"
+#include "siamese/io/message.h"
+#include "siamese/io/run_dir.h"
+
+namespace siamese::train {
+namespace {
+
+using json = nlohmann::ordered_json;  // a line keeps the order of its fields
+namespace fs = std::filesystem;
+
+constexpr int kSchema = 1;
+
+// Five digits are more than a curve shows; the numbers of the tables stay whole.
+json rounded(const std::vector<double>& values) {
+  auto list = json::array();
+  for (const double value : values) {
+    list.push_back(std::isfinite(value) ? json(std::stod(fmt::format("{:.5g}", value))) : json());
+  }
+  return list;
+}
+
+// Typed access to the fields of a line; what is of another type is named.
+class Fields {
+ public:
+  Fields(const json& object, std::string where) : object_(object), where_(std::move(where)) {}
+
+  [[noreturn]] void wrong(const char* key, const std::string& expected) const {
+    const auto found = object_.find(key);
+    throw DataError(fmt::format("{}: {}: expected {}, got {}", where_, key, expected,
+                                found == object_.end() ? "nothing" : io::in_quotes(found->dump())));
+  }
+  std::string text(const char* key) const {
+    const auto found = object_.find(key);
+    if (found == object_.end() || !found->is_string()) wrong(key, "text");
+    return found->get<std::string>();
+  }
+  double number(const char* key) const {  // null: it was not finite
+    const auto found = object_.find(key);
+    if (found == object_.end() || !(found->is_number() || found->is_null())) wrong(key, "a number or null");
+    return found->is_number() ? found->get<double>() : RunSummary::kNone;
+  }
+  template <class T>
+  T whole(const char* key) const {
+    const auto found = object_.find(key);
+    const bool good =
+        found != object_.end() && (std::is_unsigned_v<T> ? found->is_number_unsigned() : found->is_number_integer());
+    if (!good) wrong(key, "a whole number");
+    return found->get<T>();
+  }
+  const json& object(const char* key) const {
+    const auto found = object_.find(key);
+    if (found == object_.end() || !found->is_object()) wrong(key, "an object");
+    return *found;
+  }
+  bool has(const char* key) const { return object_.contains(key); }
+  // Numbers and nulls.
+  std::vector<double> numbers(const char* key) const {
+    std::vector<double> values;
+    const auto found = object_.find(key);
+    if (found == object_.end() || !found->is_array()) wrong(key, "a list of numbers");
+    for (const json& item : *found) {
+      if (!item.is_number() && !item.is_null()) wrong(key, "a list of numbers");
+      values.push_back(item.is_number() ? item.get<double>() : RunSummary::kNone);
+    }
+    return values;
+  }
+
+ private:
+  const json& object_;
+  std::string where_;
+};
+
+ThinnedCurve parse_curve(const Fields& line, const std::string& where) {
+  const Fields fields(line.object("curve"), where + ": curve");
+  ThinnedCurve curve{{}, fields.numbers("loss"), fields.numbers("grad_norm")};
+  double before = 0;
+  for (const double step : fields.numbers("steps")) {
+    if (!(step > before && step < 1e15 && step == std::floor(step))) fields.wrong("steps", "ascending whole numbers");
+    curve.last_step.push_back(static_cast<int64_t>(step));
+    before = step;
+  }
+  if (curve.loss.size() != curve.last_step.size()) fields.wrong("loss", "as many numbers as steps");
+  if (curve.grad_norm.size() != curve.last_step.size()) fields.wrong("grad_norm", "as many numbers as steps");
+  return curve;
+}
+
+ConfigTexts parse_config(const Fields& line, const std::string& where) {
+  ConfigTexts config;
+  const json& object = line.object("config");
+  const Fields fields(object, where + ": config");
+  for (const auto& [key, value] : object.items()) config.emplace_back(key, fields.text(key.c_str()));
+  return config;
+}
+
+// The config of a line as today's program understands it: read strictly, the keys it lacks at their defaults (also the
+// derived ones). Empty when it has a key or value that exists no more.
+ConfigTexts resolve(const ConfigTexts& recorded) {
+  try {
+    config::Value root = config::Value::map();
+    for (const auto& [key, text] : recorded) config::set_path(root, key, config::parse_yaml(text, key));
+    return result_config(read_config(root));
+  } catch (const UsageError&) {
+    return {};
+  }
+}
+
+fs::path folder_of(const fs::path& file) { return file.has_parent_path() ? file.parent_path() : fs::path("."); }
+
+}  // namespace
+
+ConfigTexts result_config(const RunConfig& config) {
+  ConfigTexts texts = config::flatten(config::print(config));
+  std::erase_if(texts, [](const auto& entry) { return entry.first.starts_with("engine."); });
+  return texts;
+}
+
+RecordLine record_line(const std::string& sweep, const PlannedRun& run, const fs::path& run_dir,
+                       const std::string& version) {
+  // The threads it was run with, which need not be those that are asked for now.
+  const int64_t threads = read_config_file((run_dir / io::kConfigFile).string()).engine.threads;
+  return {.sweep = sweep,
+          .dir = run.dir,
+          .variant = run.variant,
+          .scheme = run.config.model.residual,
+          .lr = run.config.optim.lr,
+          .seed = run.config.train.seed,
+          .config = result_config(run.config),
+          .summary = summarise_run(run_dir),
+          .threads = threads > 0 ? threads : core_count(),
+          .cpu = cpu_name(),
+          .version = version};
+}
+
+std::string to_json(const RecordLine& line) {
+  const RunSummary& summary = line.summary;
+  json object = {{"schema", kSchema},
+                 {"sweep", line.sweep},
+                 {"dir", line.dir},
+                 {"variant", line.variant},
+                 {"scheme", line.scheme},
+                 {"lr", line.lr},
+                 {"seed", line.seed},
+                 {"status", std::string(enum_text(summary.status))},
+                 {"message", summary.message},
+                 {"parameters", summary.parameters},
+                 {"steps", summary.steps},
+                 {"first_loss", summary.first_loss},
+                 {"train_loss", summary.train_loss},
+                 {"eval_step", summary.eval_step},
+                 {"val_loss", summary.val_loss},
+                 {"perplexity", summary.perplexity}};
+  if (!summary.accuracy.empty()) object["accuracy"] = json::parse(summary.accuracy);
+  object["seconds"] = summary.seconds;
+  object["step_ms"] = summary.step_ms;
+  object["tokens_per_s"] = summary.tokens_per_s;
+  object["threads"] = line.threads;
+  object["cpu"] = line.cpu;
+  object["version"] = line.version;
+  auto& config = object["config"] = json::object();
+  for (const auto& [key, text] : line.config) config[key] = text;
+  object["curve"] = {{"steps", summary.curve.last_step},
+                     {"loss", rounded(summary.curve.loss)},
+                     {"grad_norm", rounded(summary.curve.grad_norm)}};
+  return object.dump();
+}
+
+RecordLine parse_record_line(const std::string& text, const std::string& where) {
+  const json object = json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (!object.is_object()) throw DataError(where + ": expected a JSON object, got " + io::in_quotes(text));
+  const Fields fields(object, where);
+  if (fields.whole<int64_t>("schema") != kSchema) fields.wrong("schema", std::to_string(kSchema));
+  RecordLine line{.sweep = fields.text("sweep"),
+                  .dir = fields.text("dir"),
+                  .variant = fields.text("variant"),
+                  .scheme = fields.text("scheme"),
+                  .lr = fields.number("lr"),
+                  .seed = fields.whole<uint64_t>("seed"),
+                  .config = parse_config(fields, where),
+                  .threads = fields.whole<int64_t>("threads"),
+                  .cpu = fields.text("cpu"),
+                  .version = fields.text("version")};
+  const auto status = enum_from_text<RunStatus>(fields.text("status"));
+  if (status != RunStatus::finished && status != RunStatus::diverged) fields.wrong("status", "finished or diverged");
+  line.summary = {.status = *status,
+                  .message = fields.text("message"),
+                  .parameters = fields.whole<int64_t>("parameters"),
+                  .steps = fields.whole<int64_t>("steps"),
+                  .first_loss = fields.number("first_loss"),
+                  .train_loss = fields.number("train_loss"),
+                  .eval_step = fields.whole<int64_t>("eval_step"),
+                  .val_loss = fields.number("val_loss"),
+                  .perplexity = fields.number("perplexity"),
+                  .accuracy = fields.has("accuracy") ? fields.object("accuracy").dump() : "",
+                  .seconds = fields.number("seconds"),
+                  .step_ms = fields.number("step_ms"),
+                  .tokens_per_s = fields.number("tokens_per_s"),
+                  .curve = parse_curve(fields, where)};
+  return line;
+}
+
+SweepRecord::SweepRecord(fs::path file) : file_(std::move(file)) { refresh(); }
+
+void SweepRecord::refresh() {
+  std::error_code error;
+  std::string text = fs::exists(file_, error) ? io::read_file(file_) : "";
+  if (text != text_) take(std::move(text));
+}
+
+void SweepRecord::take(std::string text) {
+  std::vector<Entry> entries;
+  size_t number = 0;
+  for (size_t from = 0; from < text.size();) {
+    const size_t end = std::min(text.find('\n', from), text.size());
+    RecordLine line =
+        parse_record_line(text.substr(from, end - from), fmt::format("{}: line {}", file_.string(), ++number));
+    ConfigTexts resolved = resolve(line.config);
+    entries.push_back({std::move(line), std::move(resolved)});
+    from = end + 1;
+  }
+  entries_ = std::move(entries);
+  text_ = std::move(text);
+}
+
+const SweepRecord::Entry* SweepRecord::entry_about(const ConfigTexts& config) const {
+  for (const Entry& entry : entries_) {
+    if (!entry.resolved.empty() && entry.resolved == config) return &entry;
+  }
+  return nullptr;
+}
+
+std::optional<RecordLine> SweepRecord::find(const RunConfig& planned) {
+  refresh();
+  const Entry* const entry = entry_about(result_config(planned));
+  return entry != nullptr ? std::optional(entry->line) : std::nullopt;
+}
+
+void SweepRecord::add(const RecordLine& line) {
+  const fs::path folder = folder_of(file_);
+  std::error_code error;
+  fs::create_directories(folder, error);
+  if (error) throw SystemError(folder.string() + ": cannot be made: " + error.message());
+  const io::DirectoryLock lock(folder, io::DirectoryLock::WhenHeld::wait);
+  refresh();
+  if (entry_about(resolve(line.config)) != nullptr) return;
+  std::string text = text_;
+  if (!text.empty() && text.back() != '\n') text += '\n';  // edited by hand
+  text += to_json(line) + '\n';
+  io::write_file_atomic(file_, text);
+  take(std::move(text));
+}
+
+}  // namespace siamese::train

@@ -1,0 +1,71 @@
+// The record of a sweep: one JSON line for each run that ended, in a file kept with the source, so that a sweep goes
+// on another day or on another machine. The schema stands in docs/run-directory.md.
+//
+// A line is about a planned run when the configs agree in every key that decides a result: all but `engine.*`. Keys
+// that a line lacks did not exist when it was written and have their defaults; a line with a key that exists no more
+// is about no run.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "siamese/train/config.h"
+#include "siamese/train/run_summary.h"
+#include "siamese/train/sweep_plan.h"
+
+namespace siamese::train {
+
+using ConfigTexts = std::vector<std::pair<std::string, std::string>>;  // ("optim.lr", "0.002")
+
+struct RecordLine {
+  std::string sweep, dir, variant, scheme;
+  double lr = 0;
+  uint64_t seed = 0;
+  ConfigTexts config;  // result_config
+  RunSummary summary;
+  int64_t threads = 0;
+  std::string cpu, version;  // of the machine and program that wrote the line
+};
+
+// The resolved config without `engine.*`, flattened.
+ConfigTexts result_config(const RunConfig& config);
+
+// The line of a run that ended in `run_dir`.
+RecordLine record_line(const std::string& sweep, const PlannedRun& run, const std::filesystem::path& run_dir,
+                       const std::string& version);
+
+std::string to_json(const RecordLine& line);
+// `where` names the line in a DataError ("stability.jsonl: line 3").
+RecordLine parse_record_line(const std::string& text, const std::string& where);
+
+// The file. Several processes may read and add at once: whoever adds holds a lock on the file's folder and looks at
+// the file again first. A line that cannot be understood is a DataError: what was measured is not dropped in silence.
+class SweepRecord {
+ public:
+  explicit SweepRecord(std::filesystem::path file);  // which need not exist yet
+
+  const std::filesystem::path& file() const { return file_; }
+  // The first line about this run, as the file is now.
+  std::optional<RecordLine> find(const RunConfig& planned);
+  // Nothing happens when a line about the same run is there already: its numbers stay.
+  void add(const RecordLine& line);
+
+ private:
+  struct Entry {
+    RecordLine line;
+    ConfigTexts resolved;  // by today's keys and defaults; empty: cannot be any run of today
+  };
+  void refresh();
+  void take(std::string text);
+  const Entry* entry_about(const ConfigTexts& config) const;
+
+  std::filesystem::path file_;
+  std::string text_;
+  std::vector<Entry> entries_;
+};
+
+}  // namespace siamese::train

@@ -1,0 +1,126 @@
+#include "tests/cli/command.h"
+#include <nlohmann/json.hpp>
+
+namespace siamese::cli {
+namespace {
+
+class SweepRecords : public CommandTest {
+ protected:
+  // Four runs of a fraction of a second, two of which diverge.
+  void write_sweep(const std::string& name, const std::string& variants, const std::string& seeds) const {
+    std::filesystem::create_directories(folder / "sweeps");
+    write("sweeps/" + name,
+          "sweep: s\nrecord: ../results/s.jsonl\nconfig: arithmetic-small\n"
+          "set: {model.width: 16, model.blocks: 1, model.heads: 2, model.context: 24, train.batch: 2, train.steps: 3, "
+          "eval.batches: 1, eval.problems: 1, data.digits: 1, engine.threads: 1, train.max_skips: 2}\n"
+          "variants: " +
+              variants + "\ngrid: {train.seed: " + seeds + "}\n");
+  }
+  const std::string two = "[{model.residual: pre}, {model.residual: pre, init.std: 1e30, label: broken}]";
+
+  int64_t lines() const {
+    const std::string text = read("results/s.jsonl");
+    return std::count(text.begin(), text.end(), '\n');
+  }
+};
+
+TEST_F(SweepRecords, ASweepGoesOnWithoutItsFolder) {
+  write_sweep("half.yaml", two, "[1]");
+  write_sweep("whole.yaml", two, "[1, 2]");
+  ASSERT_EQ(run("sweep sweeps/half.yaml --quiet --out elsewhere").exit_code, 0);
+  EXPECT_EQ(lines(), 2);
+  std::filesystem::remove_all(folder / "elsewhere");
+
+  const CommandResult plan = run("sweep sweeps/whole.yaml --dry-run");
+  EXPECT_EQ(plan.exit_code, 0) << plan.error;
+  EXPECT_NE(plan.out.find("pre-seed1     recorded: finished, loss "), std::string::npos) << plan.out;
+  EXPECT_NE(plan.out.find("broken-seed1  recorded: diverged, loss -\n"), std::string::npos) << plan.out;
+  EXPECT_NE(plan.out.find("pre-seed2     to do\n"), std::string::npos) << plan.out;
+  EXPECT_NE(plan.out.find("4 runs: 2 recorded, 0 ended here, 2 to do\n"), std::string::npos) << plan.out;
+  EXPECT_FALSE(exists("runs"));
+
+  const CommandResult first = run("sweep sweeps/whole.yaml");
+  ASSERT_EQ(first.exit_code, 0) << first.error;
+  EXPECT_NE(first.error.find("recorded before: finished, loss "), std::string::npos) << first.error;
+  EXPECT_FALSE(exists("runs/s/pre-seed1"));
+  EXPECT_TRUE(exists("runs/s/pre-seed2/step3"));
+  EXPECT_EQ(lines(), 4);
+  EXPECT_NE(first.out.find("|    2 |        0 |"), std::string::npos) << first.out;  // both seeds of pre
+  EXPECT_NE(first.out.find("|    2 |        2 |"), std::string::npos) << first.out;  // both of broken
+
+  const std::string record = read("results/s.jsonl");
+  std::filesystem::remove_all(folder / "runs");
+  const CommandResult again = run("sweep sweeps/whole.yaml engine.threads=2");
+  ASSERT_EQ(again.exit_code, 0) << again.error;
+  EXPECT_EQ(again.out, first.out);
+  EXPECT_EQ(again.error.find("step 3/3"), std::string::npos) << again.error;
+  for (const char* const dir : {"pre-seed1", "pre-seed2", "broken-seed1", "broken-seed2"}) {
+    EXPECT_FALSE(exists(std::string("runs/s/") + dir)) << dir;
+  }
+  EXPECT_EQ(read("results/s.jsonl"), record);
+  EXPECT_NE(read("runs/s/report.html").find("from the record; no run folder here"), std::string::npos);
+}
+
+TEST_F(SweepRecords, WhatEndedHereIsAddedWithoutTraining) {
+  write_sweep("s.yaml", two, "[1]");
+  ASSERT_EQ(run("sweep sweeps/s.yaml --quiet").exit_code, 0);
+  const std::string metrics = read("runs/s/pre-seed1/metrics.jsonl");
+  const auto recorded = nlohmann::json::parse(read("results/s.jsonl").substr(0, read("results/s.jsonl").find('\n')));
+  std::filesystem::remove_all(folder / "results");
+  EXPECT_NE(run("sweep sweeps/s.yaml --dry-run").out.find("0 recorded, 2 ended here, 0 to do"), std::string::npos);
+  // Other threads, the same run.
+  ASSERT_EQ(run("sweep sweeps/s.yaml --quiet engine.threads=2").exit_code, 0);
+  EXPECT_EQ(read("runs/s/pre-seed1/metrics.jsonl"), metrics);
+  EXPECT_EQ(lines(), 2);
+  EXPECT_EQ(nlohmann::json::parse(read("results/s.jsonl").substr(0, read("results/s.jsonl").find('\n'))), recorded);
+}
+
+TEST_F(SweepRecords, AnOverrideKeepsOutOfTheRecordUnlessOneIsNamed) {
+  write_sweep("s.yaml", two, "[1]");
+  ASSERT_EQ(run("sweep sweeps/s.yaml --quiet").exit_code, 0);
+  const std::string record = read("results/s.jsonl");
+  const CommandResult smoke = run("sweep sweeps/s.yaml train.steps=2 --out smoke");
+  ASSERT_EQ(smoke.exit_code, 0) << smoke.error;
+  EXPECT_NE(smoke.error.find("neither read nor written, because of train.steps=2"), std::string::npos) << smoke.error;
+  EXPECT_EQ(read("results/s.jsonl"), record);
+  EXPECT_FALSE(exists("smoke/recorded.jsonl"));
+  ASSERT_EQ(run("sweep sweeps/s.yaml train.steps=2 --quiet --out named --record mine.jsonl").exit_code, 0);
+  EXPECT_EQ(read("results/s.jsonl"), record);
+  const std::string mine = read("mine.jsonl");
+  EXPECT_EQ(std::count(mine.begin(), mine.end(), '\n'), 2);
+  // A stale recorded.jsonl must not lend its results to runs that have none.
+  std::filesystem::remove_all(folder / "named/pre-seed1");
+  ASSERT_EQ(run("sweep sweeps/s.yaml train.steps=2 --quiet --out named").exit_code, 0);
+  EXPECT_FALSE(exists("named/recorded.jsonl"));
+  EXPECT_TRUE(exists("named/pre-seed1/step2"));
+}
+
+TEST_F(SweepRecords, ABrokenRecordStopsTheSweepBeforeItStarts) {
+  write_sweep("s.yaml", two, "[1]");
+  std::filesystem::create_directories(folder / "results");
+  write("results/s.jsonl", "<<<<<<< ours\n");
+  expect_refusal("sweep sweeps/s.yaml --quiet", 3, "s.jsonl: line 1: expected a JSON object");
+  EXPECT_FALSE(exists("runs"));
+}
+
+TEST_F(SweepRecords, AnInterruptedSweepKeepsWhatItHas) {
+  const std::string endless = "[{model.residual: pre}, {model.residual: pre, train.steps: 1000000, label: long}]";
+  write_sweep("s.yaml", endless, "[1]");
+  const std::string limit = "timeout --preserve-status -s TERM 6";
+  const CommandResult stopped = run("sweep sweeps/s.yaml", limit);
+  EXPECT_EQ(stopped.exit_code, 143) << stopped.error;
+  EXPECT_EQ(lines(), 1);
+  const auto step = [this] { return nlohmann::json::parse(read("runs/s/long-seed1/run.json"))["step"].get<int64_t>(); };
+  const int64_t reached = step();
+  EXPECT_NE(run("sweep sweeps/s.yaml --dry-run").out.find("long-seed1  to do: begun here"), std::string::npos);
+  const CommandResult again = run("sweep sweeps/s.yaml", limit);
+  EXPECT_EQ(again.exit_code, 143) << again.error;
+  EXPECT_NE(again.error.find("recorded before: finished"), std::string::npos) << again.error;
+  EXPECT_GT(step(), reached);
+  EXPECT_EQ(lines(), 1);
+  // What would be continued has to be the run that is asked for, to the last key.
+  expect_refusal("sweep sweeps/s.yaml --quiet engine.threads=2", 2, "another config");
+}
+
+}  // namespace
+}  // namespace siamese::cli

@@ -1,0 +1,183 @@
+// recorded.jsonl: runs that were done elsewhere, beside those that have their folder here.
+#include "siamese/report/recorded.h"
+
+#include <cmath>
+#include <filesystem>
+#include <string>
+
+#include "tests/report/fake_runs.h"
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+#include <unistd.h>
+
+#include "siamese/base/check.h"
+#include "siamese/io/atomic_file.h"
+#include "siamese/report/aggregate.h"
+#include "siamese/report/downsample.h"
+#include "siamese/report/page_data.h"
+#include "siamese/report/reader.h"
+#include "siamese/report/report.h"
+
+namespace siamese::report {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+class RecordedTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    root_ = fs::temp_directory_path() / ("siamese_recorded_test_" + std::to_string(::getpid()));
+    fs::remove_all(root_);
+    fs::create_directories(root_);
+  }
+  void TearDown() override { fs::remove_all(root_); }
+
+  fs::path root_;
+};
+
+// The line a trainer would have left of a run, with a curve of four stretches.
+json line_of(const RunRecord& run) {
+  json config = json::object();
+  for (const auto& [key, text] : run.config) config[key] = text;
+  const EvalRow& last = run.evals.back();
+  json groups = json::array();
+  for (const AccuracyGroup& group : last.groups) {
+    groups.push_back(
+        {{"operation", group.operation}, {"digits", group.digits}, {"correct", group.correct}, {"count", group.count}});
+  }
+  return {{"schema", 1},
+          {"dir", run.dir},
+          {"variant", run.variant},
+          {"scheme", run.scheme},
+          {"lr", run.lr},
+          {"seed", run.seed},
+          {"status", state_text(run.state)},
+          {"message", run.message},
+          {"parameters", run.parameters},
+          {"steps", run.step},
+          {"first_loss", run.first_loss()},
+          {"train_loss", run.final_train_loss()},
+          {"eval_step", last.step},
+          {"val_loss", last.loss},
+          {"accuracy", {{"correct", last.correct}, {"count", last.count}, {"groups", groups}}},
+          {"seconds", run.seconds()},
+          {"tokens_per_s", run.median_tokens_per_s()},
+          {"config", config},
+          {"curve", {{"steps", {1, 2, 100, 200}}, {"loss", {4, 3, 1, nullptr}}, {"grad_norm", {2, 2, 1, 1}}}}};
+}
+
+TEST_F(RecordedTest, ARunWithoutAFolderIsShownLikeTheOthers) {
+  const FakeRun here{.variant = "pre", .seed = 1}, gone{.variant = "pre", .seed = 2};
+  write_fake_sweep(root_, "demo", {here, gone});
+  const std::string table = summary_table(root_);
+  const RunRecord before = read_collection(root_).runs[1];
+  write_text(root_ / "recorded.jsonl", line_of(before).dump() + "\n");
+  EXPECT_FALSE(read_collection(root_).runs[1].recorded);  // its own folder says more
+  fs::remove_all(root_ / fake_run_name(gone));
+  const Collection sweep = read_collection(root_);
+  const RunRecord& run = sweep.runs[1];
+  ASSERT_TRUE(run.recorded);
+  EXPECT_EQ(run.notes, std::vector<std::string>{"from the record; no run folder here"});
+  EXPECT_EQ(run.state, RunState::finished);
+  EXPECT_EQ(run.dir, before.dir);
+  EXPECT_EQ(run.variant, "pre");
+  EXPECT_EQ(run.scheme, "pre");
+  EXPECT_EQ(run.seed, 2);
+  EXPECT_EQ(run.lr, 0.002);
+  EXPECT_EQ(run.parameters, 812345);
+  EXPECT_EQ(run.step, 200);
+  EXPECT_EQ(run.steps, 200);
+  EXPECT_EQ(run.first_loss(), before.first_loss());
+  EXPECT_EQ(run.final_val_loss(), before.final_val_loss());
+  EXPECT_EQ(run.final_train_loss(), before.final_train_loss());
+  EXPECT_EQ(run.final_accuracy(), before.final_accuracy());
+  EXPECT_EQ(run.median_tokens_per_s(), before.median_tokens_per_s());
+  EXPECT_EQ(run.seconds(), before.seconds());
+  EXPECT_EQ(run.evals.back().groups.size(), 12u);
+  EXPECT_EQ(summary_table(root_), table);
+}
+
+TEST_F(RecordedTest, ItsCurveIsDrawnWithoutGaps) {
+  const FakeRun here{.seed = 1}, gone{.seed = 2};
+  write_fake_sweep(root_, "demo", {here, gone});
+  json line = line_of(read_collection(root_).runs[1]);
+  write_text(root_ / "recorded.jsonl", line.dump() + "\n");
+  fs::remove_all(root_ / fake_run_name(gone));
+  // As a newer trainer would write it: a key that record lines never have makes no difference between the runs.
+  write_text(root_ / fake_run_name(here) / "config.yaml",
+             io::read_file(root_ / fake_run_name(here) / "config.yaml") + "engine:\n  threads: 2\n");
+  const Collection sweep = read_collection(root_);
+  const json data = json::parse(page_data(sweep, group_results(sweep.runs)));
+  const json& run = data["runs"][1];
+  EXPECT_EQ(run["recorded"], true);
+  EXPECT_EQ(data["runs"][0]["recorded"], false);
+  const json& loss = run["loss"]["mean"];
+  ASSERT_EQ(loss.size(), 200u);
+  EXPECT_EQ(loss[0], 4);
+  EXPECT_EQ(loss[1], 3);
+  for (size_t at = 0; at < 100; ++at) EXPECT_TRUE(loss[at].is_number()) << at;
+  EXPECT_TRUE(loss[150].is_null());  // no step of the stretch was finite
+  EXPECT_EQ(run["grad_norm"]["mean"].size(), 200u);
+  EXPECT_TRUE(run["grad_norm"]["mean"][150].is_number());
+  EXPECT_TRUE(run["speed"]["mean"][5].is_null());
+  ASSERT_EQ(data["differences"].size(), 1u) << data["differences"];
+  EXPECT_EQ(data["differences"][0]["key"], "train.seed");
+}
+
+TEST_F(RecordedTest, AFolderThatHasNotEndedGivesWay) {
+  write_fake_sweep(root_, "demo", {FakeRun{}});
+  const RunRecord ended = read_collection(root_).runs[0];
+  write_text(root_ / "recorded.jsonl", line_of(ended).dump() + "\n");
+  write_fake_run(root_ / ended.dir, {.last_step = 80, .status = "stopped"});
+  const RunRecord run = read_collection(root_).runs[0];
+  EXPECT_EQ(run.state, RunState::finished);
+  EXPECT_EQ(run.final_val_loss(), ended.final_val_loss());
+  ASSERT_EQ(run.notes.size(), 1u);
+  EXPECT_NE(run.notes[0].find("from the record"), std::string::npos);
+}
+
+TEST_F(RecordedTest, ABrokenLineIsNamed) {
+  write_fake_sweep(root_, "demo", {FakeRun{}});
+  const json good = line_of(read_collection(root_).runs[0]);
+  const auto said = [&](const std::string& second) -> std::string {
+    write_text(root_ / "recorded.jsonl", good.dump() + "\n" + second + "\n");
+    try {
+      read_collection(root_);
+    } catch (const DataError& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_EQ(said(good.dump()), "");
+  EXPECT_NE(said("broken").find("recorded.jsonl: line 2"), std::string::npos);
+  for (const auto& [key, value] : {std::pair{"schema", json(2)}, std::pair{"status", json("running")},
+                                   std::pair{"dir", json(7)}, std::pair{"curve", json{{"steps", {2, 1}}}}}) {
+    json bad = good;
+    bad[key] = value;
+    EXPECT_NE(said(bad.dump()).find(std::string("line 2: ") + key), std::string::npos) << said(bad.dump());
+  }
+}
+
+TEST(SpreadOverGrid, StraightLinesBetweenTheMiddles) {
+  const StepGrid grid(10);
+  // Stretches 1, 2-4, 5-7, 8-10 with middles 1, 3, 6, 9.
+  const auto values = spread_over_grid(grid, {1, 4, 7, 10}, {5, 3, 6, 3});
+  EXPECT_EQ(values, (std::vector<double>{5, 4, 3, 4, 5, 6, 5, 4, 3, 3}));
+  const auto holed = spread_over_grid(grid, {1, 4, 7}, {5, kMissing, 6});
+  ASSERT_EQ(holed.size(), 7u);  // the run's own end
+  EXPECT_EQ(holed[0], 5);
+  for (size_t at : {1, 2, 3}) EXPECT_TRUE(std::isnan(holed[at])) << at;
+  for (size_t at : {4, 5, 6}) EXPECT_EQ(holed[at], 6) << at;
+  EXPECT_TRUE(spread_over_grid(grid, {}, {}).empty());
+}
+
+TEST(SpreadOverGrid, LongRuns) {
+  const StepGrid grid(100000);
+  const auto values = spread_over_grid(grid, {10, 50000, 100000}, {3, 2, 1});
+  EXPECT_EQ(static_cast<int64_t>(values.size()), grid.size());
+  for (size_t at = 1; at < values.size(); ++at) ASSERT_LE(values[at], values[at - 1]) << at;
+}
+
+}  // namespace
+}  // namespace siamese::report
