@@ -5,6 +5,7 @@
 
 #include "siamese/base/enum_text.h"
 #include "siamese/nn/parameters.h"
+#include "siamese/ops/junction.h"
 
 namespace siamese::nn {
 
@@ -23,6 +24,8 @@ class Norm {
   Norm(const Scope& scope, int64_t width, const NormSpec& spec);
 
   at::Tensor operator()(const at::Tensor& x) const;
+  // The same norm as a step of a junction's fused pass.
+  ops::JunctionNorm step() const;
   const at::Tensor& gain() const { return gain_; }
   const at::Tensor& bias() const { return bias_; }
 

@@ -10,6 +10,7 @@
 #include "siamese/ops/mode.h"
 #include "siamese/ops/norm.h"
 #include "siamese/ops/partials.h"
+#include "siamese/ops/pointers.h"
 
 namespace siamese::ops {
 
@@ -18,7 +19,7 @@ namespace plain {
 JunctionResult junction(const Junction& j) {
   const auto normed = [&](const JunctionNorm& norm, const at::Tensor& value) {
     if (!norm.present) return value;
-    return j.layer ? layer_norm(value, norm.gain, norm.bias, norm.eps) : rms_norm(value, norm.gain, norm.eps);
+    return norm.layer ? layer_norm(value, norm.gain, norm.bias, norm.eps) : rms_norm(value, norm.gain, norm.eps);
   };
   JunctionResult result;
   result.y = j.y_skip != 1 ? j.y * j.y_skip : j.y;
@@ -57,16 +58,9 @@ std::array<at::Tensor, kSlots> slots_of(const Junction& j) {
 struct Shape : torch::CustomClassHolder {
   kernels::Junction numbers;  // pointers are set anew
   std::array<bool, kSlots> defined{};
-  bool sums = false;  // U and V were made, not given
+  bool makes_x = false;  // U is made, not given
+  bool makes_y = false;  // V likewise
 };
-
-const float* data_or_null(const at::Tensor& tensor) {
-  return tensor.defined() ? tensor.const_data_ptr<float>() : nullptr;
-}
-
-float* writable_or_null(const at::Tensor& tensor) {
-  return tensor.defined() ? tensor.mutable_data_ptr<float>() : nullptr;
-}
 
 std::array<kernels::RowNorm*, 4> norms_of(kernels::Junction& numbers) {
   return {&numbers.branch_norm, &numbers.x_norm, &numbers.y_norm, &numbers.input_norm};
@@ -102,8 +96,8 @@ class FusedJunction : public torch::autograd::Function<FusedJunction> {
     const bool two_streams = slots[kX].defined();
     const bool plain_input = !two_streams && !numbers.y_norm.present && numbers.input_scale == 1;
     at::Tensor y_sum, x_sum, x, input;
-    if (shape->sums) y_sum = at::empty_like(y);
-    if (shape->sums && two_streams) x_sum = at::empty_like(y);
+    if (shape->makes_y) y_sum = at::empty_like(y);
+    if (shape->makes_x) x_sum = at::empty_like(y);
     if (numbers.x_norm.present) x = at::empty_like(y);
     if (!plain_input) input = at::empty_like(y);
     kernels::JunctionRows row_data;
@@ -118,10 +112,8 @@ class FusedJunction : public torch::autograd::Function<FusedJunction> {
                      [&](int64_t begin, int64_t end) { kernels::junction_forward(numbers, row_data, begin, end); });
     tensor_list saved(slots.begin(), slots.end());
     if (!numbers.branch_norm.present) saved[kBranch] = at::Tensor();
-    if (shape->sums) {
-      saved[kX] = x_sum;
-      saved[kY] = y_sum;
-    }
+    if (shape->makes_x) saved[kX] = x_sum;
+    if (shape->makes_y) saved[kY] = y_sum;
     saved.push_back(statistics);
     context->save_for_backward(saved);
     context->saved_data["shape"] = c10::IValue::make_capsule(shape);
@@ -189,6 +181,17 @@ class FusedJunction : public torch::autograd::Function<FusedJunction> {
   }
 };
 
+std::array<const JunctionNorm*, 4> norms_of(const Junction& j) {
+  return {&j.branch_norm, &j.x_norm, &j.y_norm, &j.input_norm};
+}
+
+bool one_kind_of_norm(const Junction& j) {
+  bool layer = false;
+  bool rms = false;
+  for (const JunctionNorm* norm : norms_of(j)) (norm->layer ? layer : rms) |= norm->present;
+  return !(layer && rms);
+}
+
 kernels::RowNorm numbers_of(const JunctionNorm& norm) {
   kernels::RowNorm row;
   row.present = norm.present;
@@ -200,9 +203,11 @@ kernels::RowNorm numbers_of(const JunctionNorm& norm) {
 
 JunctionResult junction(const Junction& j) {
   const auto slots = slots_of(j);
-  if (!use_fused("junction", {j.branch, j.x, j.y, j.x_scale, j.y_norm.gain, j.x_norm.gain})) return plain::junction(j);
+  if (!one_kind_of_norm(j) || !use_fused("junction", {j.branch, j.x, j.y, j.x_scale, j.y_norm.gain, j.x_norm.gain})) {
+    return plain::junction(j);
+  }
   const auto shape = c10::make_intrusive<Shape>();
-  shape->numbers.layer = j.layer;
+  for (const JunctionNorm* norm : norms_of(j)) shape->numbers.layer |= norm->present && norm->layer;
   shape->numbers.cols = j.y.size(-1);
   shape->numbers.x_branch = static_cast<float>(j.x_branch);
   shape->numbers.y_branch = static_cast<float>(j.y_branch);
@@ -212,7 +217,8 @@ JunctionResult junction(const Junction& j) {
   shape->numbers.x_norm = numbers_of(j.x_norm);
   shape->numbers.y_norm = numbers_of(j.y_norm);
   shape->numbers.input_norm = numbers_of(j.input_norm);
-  shape->sums = j.branch.defined() || j.y_skip != 1;
+  shape->makes_x = j.x.defined() && j.branch.defined() && j.x_branch != 0;
+  shape->makes_y = (j.branch.defined() && j.y_branch != 0) || j.y_skip != 1;
   std::vector<at::Tensor> inputs;
   for (size_t i = 0; i < kSlots; ++i) {
     shape->defined[i] = slots[i].defined();

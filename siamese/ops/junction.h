@@ -14,8 +14,9 @@ namespace siamese::ops {
 
 struct JunctionNorm {
   bool present = false;
-  at::Tensor gain;  // undefined: 1
-  at::Tensor bias;  // undefined: 0
+  bool layer = false;  // LayerNorm, else RMSNorm; the fused pass wants the same kind for all norms of a junction
+  at::Tensor gain;     // undefined: 1
+  at::Tensor bias;     // undefined: 0
   double eps = 0;
 };
 
@@ -28,7 +29,6 @@ struct Junction {
   double y_skip = 1;
   double input_scale = 1;
   at::Tensor x_scale;  // undefined: 1
-  bool layer = false;  // all norms are LayerNorm, else RMSNorm
   JunctionNorm branch_norm;
   JunctionNorm x_norm;
   JunctionNorm y_norm;

@@ -10,6 +10,7 @@
 #include "siamese/kernels/rms_norm.h"
 #include "siamese/ops/mode.h"
 #include "siamese/ops/partials.h"
+#include "siamese/ops/pointers.h"
 
 namespace siamese::ops {
 
@@ -37,10 +38,6 @@ using torch::autograd::tensor_list;
 // An absent gain or bias is no input of the autograd node; an undefined tensor may not be one.
 std::optional<at::Tensor> if_defined(const at::Tensor& tensor) {
   return tensor.defined() ? std::optional(tensor) : std::nullopt;
-}
-
-const float* data_or_null(const at::Tensor& tensor) {
-  return tensor.defined() ? tensor.const_data_ptr<float>() : nullptr;
 }
 
 class RmsNorm : public torch::autograd::Function<RmsNorm> {

@@ -1,6 +1,7 @@
 #include "siamese/residual/hybrid.h"
 
 #include "siamese/residual/one_stream.h"
+#include "siamese/residual/pass.h"
 #include "siamese/residual/pre.h"
 
 namespace siamese::residual {
@@ -13,14 +14,11 @@ class HybridJunction : public Junction {
   }
 
   ReadResult read(const Streams& streams, Recorder* recorder) const override {
-    const Streams sum = flush(streams);
-    if (site().kind == SiteKind::attention) {
-      record(recorder, "h", sum[0], {});
-      return {sum, sum[0]};
-    }
-    const at::Tensor base = norm_(sum[0]);
-    record(recorder, "h", sum[0], base);
-    return {sum.replaced({base}), base};
+    ops::Junction pass = pass_over(streams);
+    pass.y_norm = norm_.step();
+    const ops::JunctionResult made = ops::junction(pass);
+    record(recorder, "h", made.y, site().kind == SiteKind::ffn ? made.input : at::Tensor());
+    return {streams.replaced({made.input}), made.input};  // the norm's output is what the FFN is added to
   }
 
   Streams write(const Streams& streams, const Branch& branch) const override {

@@ -1,6 +1,7 @@
 #include "siamese/residual/olmo2.h"
 
 #include "siamese/residual/one_stream.h"
+#include "siamese/residual/pass.h"
 
 namespace siamese::residual {
 namespace {
@@ -11,10 +12,9 @@ class Olmo2Junction : public Junction {
       : Junction(at), output_norm_(scope.child("output_norm"), build.width, build.norm) {}
 
   ReadResult read(const Streams& streams, Recorder* recorder) const override {
-    Streams now = flush(streams);
-    record(recorder, "h", now[0], {});
-    at::Tensor input = now[0];
-    return {std::move(now), std::move(input)};
+    const ops::JunctionResult made = ops::junction(pass_over(streams));
+    record(recorder, "h", made.y, {});
+    return {streams.replaced({made.y}), made.y};
   }
 
   Streams write(const Streams& streams, const Branch& branch) const override {

@@ -1,5 +1,7 @@
 #include "siamese/residual/one_stream.h"
 
+#include "siamese/residual/pass.h"
+
 namespace siamese::residual {
 
 OneStream::OneStream(const nn::Scope& scope, const Build& build, const EndNorms& norms) : build_(build) {
@@ -7,6 +9,12 @@ OneStream::OneStream(const nn::Scope& scope, const Build& build, const EndNorms&
   if (norms.final && !build.modulated) {
     final_norm_ = nn::Norm(scope.child("close").child("norm"), build.width, build.norm);
   }
+}
+
+at::Tensor OneStream::close(const Streams& streams) const {
+  ops::Junction pass = pass_over(streams);
+  pass.y_norm = final_norm_.step();
+  return ops::junction(pass).input;
 }
 
 }  // namespace siamese::residual

@@ -16,7 +16,7 @@ class OneStream : public Topology {
   OneStream(const nn::Scope& scope, const Build& build, const EndNorms& norms = {});
 
   Streams open(const at::Tensor& embedding) const override { return {{{"h", embedding_norm_(embedding)}}, {}, {}}; }
-  at::Tensor close(const Streams& streams) const override { return final_norm_(flush(streams)[0]); }
+  at::Tensor close(const Streams& streams) const override;
 
  protected:
   const Build& build() const { return build_; }

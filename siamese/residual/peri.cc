@@ -1,6 +1,7 @@
 #include "siamese/residual/peri.h"
 
 #include "siamese/residual/one_stream.h"
+#include "siamese/residual/pass.h"
 
 namespace siamese::residual {
 namespace {
@@ -13,10 +14,11 @@ class PeriJunction : public Junction {
         output_norm_(scope.child("output_norm"), build.width, build.norm) {}
 
   ReadResult read(const Streams& streams, Recorder* recorder) const override {
-    Streams now = flush(streams);
-    at::Tensor input = input_norm_(now[0]);
-    record(recorder, "h", now[0], input);
-    return {std::move(now), std::move(input)};
+    ops::Junction pass = pass_over(streams);
+    pass.y_norm = input_norm_.step();
+    const ops::JunctionResult made = ops::junction(pass);
+    record(recorder, "h", made.y, made.input);
+    return {streams.replaced({made.y}), made.input};
   }
 
   Streams write(const Streams& streams, const Branch& branch) const override {

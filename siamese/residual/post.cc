@@ -1,8 +1,7 @@
 #include "siamese/residual/post.h"
 
-#include <ATen/ATen.h>
-
 #include "siamese/residual/one_stream.h"
+#include "siamese/residual/pass.h"
 
 namespace siamese::residual {
 namespace {
@@ -21,7 +20,7 @@ class PostJunction : public Junction {
   }
 
   Streams write(const Streams& streams, const Branch& branch) const override {
-    return streams.replaced({norm_(at::add(gated(branch), streams[0], alpha_))});
+    return streams.replaced({norm_of_sum(norm_, streams[0], alpha_, branch)});
   }
 
  private:

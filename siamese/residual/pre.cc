@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include "siamese/residual/one_stream.h"
+#include "siamese/residual/pass.h"
 
 namespace siamese::residual {
 namespace {
@@ -13,11 +14,12 @@ class PreJunction : public Junction {
       : Junction(at), norm_(scope.child("norm"), build.width, build.branch_input_norm()), scale_(scale) {}
 
   ReadResult read(const Streams& streams, Recorder* recorder) const override {
-    Streams now = flush(streams);
-    at::Tensor input = norm_(now[0]);
-    record(recorder, "h", now[0], input);
-    if (scale_ != 1) input = input * scale_;
-    return {std::move(now), std::move(input)};
+    ops::Junction pass = pass_over(streams);
+    pass.y_norm = norm_.step();
+    pass.input_scale = scale_;
+    const ops::JunctionResult made = ops::junction(pass);
+    if (recorder != nullptr) record(recorder, "h", made.y, made.input / scale_);
+    return {streams.replaced({made.y}), made.input};
   }
 
   Streams write(const Streams& streams, const Branch& branch) const override {

@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include <ATen/ATen.h>
+#include "siamese/residual/pass.h"
 
 namespace siamese::residual {
 namespace {
@@ -43,18 +43,22 @@ class SiameseJunction : public Junction {
   }
 
   ReadResult read(const Streams& streams, Recorder* recorder) const override {
-    const Streams sum = flush(streams);
-    const bool normalised_here = form_ == SiameseForm::read && !x_scale_.defined();
-    const at::Tensor x = normalised_here ? x_norm_(sum[kX]) : sum[kX];
-    const at::Tensor y = y_norm_(sum[kY]);
-    record(recorder, "X", sum[kX], normalised_here ? x : at::Tensor());
-    record(recorder, "Y", sum[kY], y);
-    return {sum.replaced({x, sum[kY]}), input_norm_((x_scale_.defined() ? x * x_scale_ : x) + y)};
+    ops::Junction pass = pass_over(streams);
+    if (form_ == SiameseForm::read) pass.x_norm = x_norm_.step();
+    pass.x_scale = x_scale_;
+    pass.y_norm = y_norm_.step();
+    pass.input_norm = input_norm_.step();
+    const ops::JunctionResult made = ops::junction(pass);
+    if (recorder != nullptr) {
+      record(recorder, "X", made.x_sum, pass.x_norm.present ? made.x : at::Tensor());
+      record(recorder, "Y", made.y, y_norm_(made.y));
+    }
+    return {streams.replaced({made.x, made.y}), made.input};
   }
 
   Streams write(const Streams& streams, const Branch& branch) const override {
     if (form_ == SiameseForm::read) return streams.deferring({branch, {x_coefficient_, 1.0}});
-    const at::Tensor x = x_norm_(at::add(streams[kX], gated(branch), x_coefficient_));
+    const at::Tensor x = norm_of_sum(x_norm_, streams[kX], 1, branch, x_coefficient_);
     return streams.replaced({x, streams[kY]}).deferring({branch, {0.0, 1.0}});
   }
 
@@ -82,8 +86,11 @@ class Siamese : public Topology {
     return std::make_unique<SiameseJunction>(options_, scope, site, build_);
   }
   at::Tensor close(const Streams& streams) const override {
-    const Streams sum = flush(streams);
-    return final_norm_(x_norm_(sum[kX]) + y_norm_(sum[kY]));
+    ops::Junction pass = pass_over(streams);
+    pass.x_norm = x_norm_.step();
+    pass.y_norm = y_norm_.step();
+    pass.input_norm = final_norm_.step();
+    return ops::junction(pass).input;
   }
   nn::AttentionNorm attention_norm(const Site&) const override {
     return options_.x == SiameseX::hybrid ? nn::AttentionNorm::qkv : nn::AttentionNorm::none;

@@ -1,9 +1,8 @@
 #include "siamese/residual/span.h"
 
-#include <ATen/ATen.h>
-
 #include "siamese/residual/keel.h"
 #include "siamese/residual/one_stream.h"
+#include "siamese/residual/pass.h"
 
 namespace siamese::residual {
 namespace {
@@ -25,7 +24,7 @@ class SpanAttention : public Junction {
   }
 
   Streams write(const Streams& streams, const Branch& branch) const override {
-    return {{{"h", streams[0]}, {"y", norm_(streams[0] + gated(branch))}}, {}, {}};
+    return {{{"h", streams[0]}, {"y", norm_of_sum(norm_, streams[0], 1, branch)}}, {}, {}};
   }
 
  private:
@@ -45,7 +44,7 @@ class SpanFeedForward : public Junction {
   }
 
   Streams write(const Streams& streams, const Branch& branch) const override {
-    return {{{"h", norm_(streams[kBlockInput] + gated(branch))}}, {}, {}};
+    return {{{"h", norm_of_sum(norm_, streams[kBlockInput], 1, branch)}}, {}, {}};
   }
 
  private:

@@ -51,7 +51,7 @@ Example example(const Case& c, bool layer, int64_t rows, int64_t cols, at::Scala
     return e.leaves.emplace_back(leaf((randn(shape, seed) * scale + center).to(at::kFloat).to(dtype)));
   };
   const auto norm = [&](bool there) {
-    JunctionNorm made{there, {}, {}, 1e-5};
+    JunctionNorm made{there, layer, {}, {}, 1e-5};
     made.gain = tensor(there, {cols}, 0.5, 1);
     made.bias = tensor(there && layer, {cols}, 0.5, 0);
     return made;
@@ -60,7 +60,6 @@ Example example(const Case& c, bool layer, int64_t rows, int64_t cols, at::Scala
   e.junction.x = tensor(c.two_streams, {rows, cols}, 1, 0.2);
   e.junction.y = tensor(true, {rows, cols}, 2, -0.1);
   e.junction.x_scale = tensor(c.x_scale, {cols}, 0.3, 1);
-  e.junction.layer = layer;
   e.junction.branch_norm = norm(c.branch_norm);
   e.junction.x_norm = norm(c.x_norm);
   e.junction.y_norm = norm(c.y_norm);

@@ -1,0 +1,33 @@
+#include "siamese/residual/pass.h"
+
+#include "siamese/base/check.h"
+
+namespace siamese::residual {
+
+ops::Junction pass_over(const Streams& streams) {
+  const bool gate = streams.pending && streams.pending->branch.gate.defined();
+  const Streams now = gate ? flush(streams) : streams;
+  SIAMESE_INVARIANT(now.list.size() == 1 || now.list.size() == 2);
+  ops::Junction pass;
+  pass.y = now.list.back().value;
+  if (now.list.size() == 2) pass.x = now[0];
+  if (!now.pending) return pass;
+  pass.branch = now.pending->branch.value;
+  pass.y_branch = now.pending->coefficients.back();
+  if (now.list.size() == 2) pass.x_branch = now.pending->coefficients[0];
+  if (now.pending->output_norm != nullptr) pass.branch_norm = now.pending->output_norm->step();
+  return pass;
+}
+
+at::Tensor norm_of_sum(const nn::Norm& norm, const at::Tensor& stream, double skip, const Branch& branch,
+                       double coefficient) {
+  ops::Junction pass;
+  pass.branch = gated(branch);
+  pass.y = stream;
+  pass.y_branch = coefficient;
+  pass.y_skip = skip;
+  pass.y_norm = norm.step();
+  return ops::junction(pass).input;
+}
+
+}  // namespace siamese::residual

@@ -1,0 +1,17 @@
+// A scheme's side of the fused pass between two branches (ops/junction.h): what is pending goes in as the branch.
+#pragma once
+
+#include "siamese/ops/junction.h"
+#include "siamese/residual/streams.h"
+
+namespace siamese::residual {
+
+// A pass over one stream (y) or two (x, y) with their pending branch. A gate belongs to a sample, not to a row, and is
+// applied first.
+ops::Junction pass_over(const Streams& streams);
+
+// norm( skip * stream + coefficient * branch ): a write whose norm belongs to the writer.
+at::Tensor norm_of_sum(const nn::Norm& norm, const at::Tensor& stream, double skip, const Branch& branch,
+                       double coefficient = 1);
+
+}  // namespace siamese::residual
