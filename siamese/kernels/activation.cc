@@ -20,19 +20,26 @@ struct ValueAndSlope {
   FloatVector slope;
 };
 
-HWY_INLINE FloatVector sigmoid(FloatVector x) {
+// The sigmoid and one minus it, which as a difference would lose its digits.
+struct Sigmoid {
+  FloatVector value;
+  FloatVector complement;
+};
+
+HWY_INLINE Sigmoid sigmoid(FloatVector x) {
   const Floats d;
   const auto one = hn::Set(d, 1.0F);
   // Highway's Exp wraps around past 88.7 instead of giving infinity; there the sigmoid is below 1e-38 anyway.
-  return hn::Div(one, hn::Add(one, hn::Exp(d, hn::Min(hn::Neg(x), hn::Set(d, 88.0F)))));
+  const auto e = hn::Exp(d, hn::Min(hn::Neg(x), hn::Set(d, 88.0F)));
+  const auto value = hn::Div(one, hn::Add(one, e));
+  return {value, hn::Mul(e, value)};
 }
 
 // silu and its slope: s + g s (1 - s)
 HWY_INLINE ValueAndSlope silu(FloatVector g) {
-  const Floats d;
-  const auto s = sigmoid(g);
-  const auto value = hn::Mul(g, s);
-  return {value, hn::MulAdd(value, hn::Sub(hn::Set(d, 1.0F), s), s)};
+  const Sigmoid s = sigmoid(g);
+  const auto value = hn::Mul(g, s.value);
+  return {value, hn::MulAdd(value, s.complement, s.value)};
 }
 
 // gelu_tanh(x) = x sigmoid(2 t), t = sqrt(2/pi) (x + 0.044715 x^3): the tanh form without a tanh.
@@ -41,10 +48,10 @@ HWY_INLINE ValueAndSlope gelu_tanh(FloatVector x) {
   const auto square = hn::Mul(x, x);
   const auto scale = hn::Set(d, 1.5957691216057308F);  // 2 sqrt(2 / pi)
   const auto inner = hn::Mul(hn::Mul(x, scale), hn::MulAdd(square, hn::Set(d, 0.044715F), hn::Set(d, 1.0F)));
-  const auto s = sigmoid(inner);
   const auto inner_slope = hn::Mul(scale, hn::MulAdd(square, hn::Set(d, 3 * 0.044715F), hn::Set(d, 1.0F)));
-  const auto value = hn::Mul(x, s);
-  return {value, hn::MulAdd(hn::Mul(value, hn::Sub(hn::Set(d, 1.0F), s)), inner_slope, s)};
+  const Sigmoid s = sigmoid(inner);
+  const auto value = hn::Mul(x, s.value);
+  return {value, hn::MulAdd(hn::Mul(value, s.complement), inner_slope, s.value)};
 }
 
 // x Phi(x) and Phi(x) + x phi(x). erfc(z) = exp(-z^2) (c1 t + ... + c6 t^6), t = 1 / (1 + 0.39 z), z = |x| / sqrt(2):
@@ -93,7 +100,7 @@ void swiglu_forward(const float* x, float* y, int64_t row_begin, int64_t row_end
     const float* const gate = up + cols;
     for_each_vector(0, cols, [&](int64_t i, auto access) HWY_ATTR {
       const auto g = access.load(d, gate + i);
-      access.store(hn::Mul(access.load(d, up + i), hn::Mul(g, sigmoid(g))), d, y + row * cols + i);
+      access.store(hn::Mul(access.load(d, up + i), hn::Mul(g, sigmoid(g).value)), d, y + row * cols + i);
     });
   }
 }
