@@ -12,9 +12,7 @@ namespace {
 class MixLn : public OneStream {
  public:
   MixLn(const MixLnOptions& options, const nn::Scope& scope, const Build& build)
-      : OneStream(scope, build),
-        // A share such as 0.29 of 100 must not lose a block to rounding.
-        post_blocks_(static_cast<int64_t>(std::floor(options.post * static_cast<double>(build.blocks) + 1e-9))) {}
+      : OneStream(scope, build), post_blocks_(options.post_blocks(build.blocks)) {}
   std::unique_ptr<Junction> junction(const nn::Scope& scope, const Site& site) const override {
     return site.block < post_blocks_ ? post_junction(scope, site, build()) : pre_junction(scope, site, build());
   }
@@ -29,6 +27,11 @@ void MixLnOptions::check() const {
   if (!(post >= 0 && post <= 1)) {
     throw UsageError("mixln.post: expected a share from 0 to 1, got " + config::print(post).text);
   }
+}
+
+int64_t MixLnOptions::post_blocks(int64_t blocks) const {
+  // A share such as 0.29 of 100 must not lose a block to rounding.
+  return static_cast<int64_t>(std::floor(post * static_cast<double>(blocks) + 1e-9));
 }
 
 Scheme mixln_scheme() {

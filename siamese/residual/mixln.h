@@ -14,6 +14,7 @@ struct MixLnOptions {
     visit("post", self.post, "share of the blocks, from the first, that are Post-Norm");
   }
   void check() const;
+  int64_t post_blocks(int64_t blocks) const;  // floor(post blocks)
 };
 
 Scheme mixln_scheme();

@@ -13,7 +13,8 @@
 #include "siamese/config/fields.h"
 #include "siamese/models/registry.h"
 #include "siamese/models/stack.h"
-#include "siamese/residual/registry.h"
+#include "siamese/residual/mixln.h"
+#include "siamese/residual/siamese.h"
 
 namespace siamese::train {
 namespace {
@@ -60,27 +61,18 @@ std::optional<Given> give_siamese(const Place& place, const nn::Parameters& targ
   return Given{followed ? Origin::one : Origin::copied};
 }
 
-// An option as given, or its default; "" when the scheme has no such option.
-std::string option_text(const residual::SchemeText& scheme, std::string_view key) {
-  if (const auto* const given = scheme.arguments.find(key)) return given->text;
-  for (const auto& doc : residual::find_scheme(scheme).options()) {
-    if (doc.path == key) return doc.fallback;
-  }
-  return "";
-}
-
 // Why these options of a scheme that can be Pre-Norm cannot; "" when they can.
 using OptionCheck = std::string (*)(const residual::SchemeText& scheme, int64_t blocks);
 
 std::string check_form(const residual::SchemeText& scheme, int64_t) {
-  if (option_text(scheme, "form") != "write") return "";
+  const auto options = residual::parse_options<residual::SiameseOptions>(scheme.name, scheme.arguments);
+  if (options.form == residual::SiameseForm::read) return "";
   return "with form=write the first sublayer reads X = E before any norm of X; use form=read";
 }
 
 std::string check_post_blocks(const residual::SchemeText& scheme, int64_t blocks) {
-  double share = 0;
-  config::read(config::Value::scalar(option_text(scheme, "post")), scheme.name + ".post", share);
-  const auto post_blocks = static_cast<int64_t>(std::floor(share * static_cast<double>(blocks) + 1e-9));  // as mixln
+  const auto options = residual::parse_options<residual::MixLnOptions>(scheme.name, scheme.arguments);
+  const int64_t post_blocks = options.post_blocks(blocks);
   if (post_blocks == 0) return "";
   return "its first " + std::to_string(post_blocks) + " of " + std::to_string(blocks) +
          " blocks are Post-Norm, whose norms lie on the residual path; use post=0";
