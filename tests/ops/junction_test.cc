@@ -8,7 +8,7 @@
 #include "siamese/ops/mode.h"
 
 namespace siamese::ops {
-namespace {
+namespace junction_test {
 
 using testing::leaf;
 using testing::randn;
@@ -142,5 +142,5 @@ TEST(Junction, SameBitsAtAnyThreadCount) {
   }
 }
 
-}  // namespace
+}  // namespace junction_test
 }  // namespace siamese::ops
