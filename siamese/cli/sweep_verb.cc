@@ -106,6 +106,7 @@ class Sweep {
     std::error_code error;
     fs::create_directories(out_, error);
     if (error) throw SystemError(out_.string() + ": cannot be made: " + error.message());
+    if (record_) record_->check_writable();
     io::write_file_atomic(out_ / io::kSweepFile, train::to_json(plan_));
     write_recorded();
     Progress progress(quiet_ ? Progress::Style::quiet : Progress::Style::shown);

@@ -1,5 +1,7 @@
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
+#include <filesystem>
 #include <memory>
 
 #include <CLI/CLI.hpp>
@@ -107,8 +109,14 @@ std::string to_text(const UpcycleReport& report) {
 }
 
 void upcycle_run(const UpcycleArguments& arguments) {
-  train::check_free_for_weights(arguments.out, arguments.overwrite);
+  namespace fs = std::filesystem;
+  if (arguments.out.empty()) throw UsageError("--out: expected the folder to make, got nothing");
   const train::LoadedModel source = train::load_model(arguments.source);
+  std::error_code none;
+  if (fs::equivalent(source.checkpoint, arguments.out, none)) {
+    throw UsageError(arguments.out + ": is the source itself; choose another --out");
+  }
+  train::check_free_for_weights(arguments.out, arguments.overwrite);
   const train::RunConfig& config = source.config;
   train::apply_engine(config.engine);
   const train::Upcycled result = train::upcycle(source, arguments.scheme);
@@ -116,6 +124,9 @@ void upcycle_run(const UpcycleArguments& arguments) {
   const eval::Difference difference =
       eval::difference(language_model(*source.model, arguments.source), language_model(*result.model, arguments.source),
                        *questions.samples, config.model.context, config.train.micro_batch, config.train.batch);
+  if (!std::isfinite(difference.loss_before)) {
+    throw DataError(source.checkpoint.string() + ": its loss is not finite: there is nothing to go on from");
+  }
   train::save_weights(arguments.out, result.config, *result.model);
   const UpcycleReport report{arguments, source, result, questions, difference};
   std::fputs((arguments.json ? to_json(report) : to_text(report)).c_str(), stdout);

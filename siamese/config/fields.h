@@ -69,6 +69,7 @@ inline void read(const Value& value, const std::string& path, double& out) {
   if (value.kind != Value::Kind::scalar || result.ec != std::errc{} || result.ptr != end || !std::isfinite(out)) {
     wrong_type(value, path, "a number");
   }
+  if (out == 0) out = 0;  // -0 is 0, in texts too
 }
 
 template <std::integral T>

@@ -2,6 +2,7 @@
 
 #include <ATen/ATen.h>
 
+#include "siamese/ops/row_linear.h"
 #include "siamese/residual/many_streams.h"
 
 namespace siamese::residual {
@@ -29,13 +30,16 @@ class HcJunction : public MixingJunction {
 
  protected:
   Mixing mixing(const at::Tensor& stacked) const override {
-    if (!options_.dynamic) return {input_mix_, stream_mix_.transpose(0, 1), output_mix_};
+    const at::Tensor input = for_each_token(input_mix_, stacked);
+    const at::Tensor streams = for_each_token(stream_mix_, stacked);
+    const at::Tensor output = for_each_token(output_mix_, stacked);
+    if (!options_.dynamic) return {input, streams.transpose(-1, -2), output};
     const int64_t n = options_.streams;
-    at::Tensor dynamic = at::linear(stream_norm_(stacked), dynamic_);  // [..., n, n + 2]
+    at::Tensor dynamic = ops::row_linear(stream_norm_(stacked), dynamic_);  // [..., n, n + 2]
     if (options_.tanh) dynamic = at::tanh(dynamic);
-    const at::Tensor mix = mix_scale_ * dynamic.narrow(-1, 0, n + 1);
-    return {mix.select(-1, 0) + input_mix_, (mix.narrow(-1, 1, n) + stream_mix_).transpose(-1, -2),
-            output_scale_ * dynamic.select(-1, n + 1) + output_mix_};
+    const at::Tensor mix = for_each_token(mix_scale_, stacked).unsqueeze(-1) * dynamic.narrow(-1, 0, n + 1);
+    return {mix.select(-1, 0) + input, (mix.narrow(-1, 1, n) + streams).transpose(-1, -2),
+            for_each_token(output_scale_, stacked) * dynamic.select(-1, n + 1) + output};
   }
 
  private:
@@ -66,9 +70,7 @@ class HyperConnections : public ManyStreams {
 
 void HcOptions::check() const {
   check_stream_count("hc.streams", streams);
-  if (!(output_init > 0)) {
-    throw UsageError("hc.output_init: expected a number > 0, got " + config::print(output_init).text);
-  }
+  check_factor("hc.output_init", output_init);
 }
 
 Scheme hc_scheme() {

@@ -20,7 +20,7 @@ struct HcOptions {
 
   template <class Self, class Visit>
   static void fields(Self& self, Visit&& visit) {
-    visit("streams", self.streams, "n, the copies of the hidden state");
+    visit("streams", self.streams, "n, the copies of the hidden state, 1 to 16");
     visit("dynamic", self.dynamic, "the mixing depends on the token");
     visit("tanh", self.tanh, "bounds the dynamic part");
     visit("output_init", self.output_init, "factor on the output projections at the start (the paper: sqrt(n))");

@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include "siamese/base/check.h"
+#include "siamese/ops/row_linear.h"
 
 namespace siamese::residual {
 
@@ -30,6 +31,10 @@ Streams MixingJunction::write(const Streams& streams, const Branch& branch) cons
     values.push_back(streams[j] + streams.handed[0].select(-1, static_cast<int64_t>(j)).unsqueeze(-1) * output);
   }
   return streams.replaced(std::move(values));
+}
+
+at::Tensor MixingJunction::for_each_token(const at::Tensor& parameter, const at::Tensor& stacked) {
+  return ops::for_each_row(parameter, stacked.sizes().slice(0, static_cast<size_t>(stacked.dim() - 2)));
 }
 
 ManyStreams::ManyStreams(const nn::Scope& scope, const Build& build, int64_t count) : build_(build), count_(count) {

@@ -2,7 +2,7 @@
 // close with the norm of their sum.
 //   read   branch input = LN( sum_i m_i s_i );   s_j <- sum_i M_ji s_i
 //   write  s_j <- s_j + b_j O
-// m (n), M (n x n) and b (n) are what a scheme's `mixing` says; each may be per token.
+// m (n), M (n x n) and b (n), for each token, are what a scheme's `mixing` says.
 #pragma once
 
 #include "siamese/residual/topology.h"
@@ -25,6 +25,9 @@ class MixingJunction : public Junction {
  protected:
   // stacked: [..., n, width].
   virtual Mixing mixing(const at::Tensor& stacked) const = 0;
+
+  // A parameter of the mixing for each token: [..., its shape].
+  static at::Tensor for_each_token(const at::Tensor& parameter, const at::Tensor& stacked);
 
  private:
   nn::Norm norm_;

@@ -4,6 +4,7 @@
 
 #include <ATen/ATen.h>
 
+#include "siamese/ops/row_linear.h"
 #include "siamese/ops/sinkhorn.h"
 #include "siamese/residual/many_streams.h"
 
@@ -37,10 +38,14 @@ class MhcJunction : public MixingJunction {
   Mixing mixing(const at::Tensor& stacked) const override {
     const int64_t n = options_.streams;
     const at::Tensor flat = stacked.flatten(-2);
-    const at::Tensor raw = at::linear(flat, phi_) * at::rsqrt(flat.square().mean(-1, true) + eps_);
-    const at::Tensor pre = scale_[0] * raw.narrow(-1, 0, n) + pre_bias_;
-    const at::Tensor post = scale_[1] * raw.narrow(-1, n, n) + post_bias_;
-    const at::Tensor res = scale_[2] * raw.narrow(-1, 2 * n, n * n).unflatten(-1, {n, n}) + res_bias_;
+    const at::Tensor raw = ops::row_linear(flat, phi_) * at::rsqrt(flat.square().mean(-1, true) + eps_);
+    const at::Tensor scale = for_each_token(scale_, stacked);
+    const auto part = [&](int64_t which, int64_t first, int64_t count) {
+      return scale.narrow(-1, which, 1) * raw.narrow(-1, first, count);
+    };
+    const at::Tensor pre = part(0, 0, n) + for_each_token(pre_bias_, stacked);
+    const at::Tensor post = part(1, n, n) + for_each_token(post_bias_, stacked);
+    const at::Tensor res = part(2, 2 * n, n * n).unflatten(-1, {n, n}) + for_each_token(res_bias_, stacked);
     return {at::sigmoid(pre), ops::sinkhorn(res, options_.iterations), 2 * at::sigmoid(post)};
   }
 

@@ -23,9 +23,9 @@ struct MhcOptions {
 
   template <class Self, class Visit>
   static void fields(Self& self, Visit&& visit) {
-    visit("streams", self.streams, "n, the copies of the hidden state");
+    visit("streams", self.streams, "n, the copies of the hidden state, 1 to 16");
     visit("init", self.init, "how the mixing starts: close to one Pre-Norm stream, or with all streams averaged");
-    visit("iterations", self.iterations, "of Sinkhorn's normalisation");
+    visit("iterations", self.iterations, "of Sinkhorn's normalisation, 1 to 1000");
   }
   void check() const;
 };

@@ -37,7 +37,7 @@ int64_t MixLnOptions::post_blocks(int64_t blocks) const {
 Scheme mixln_scheme() {
   return define_scheme<MixLnOptions>(
       {.name = "mixln",
-       .equation = "first quarter: x <- LN(x + G(x)), then x <- x + G(LN(x));  out = LN(x)",
+       .equation = "first blocks (a quarter): x <- LN(x + G(x)), then x <- x + G(LN(x));  out = LN(x)",
        .paper = "Mix-LN, arXiv 2412.13795",
        .full = R"(x_0 = E
 x  <- LN_i( x + G_i(x) )                      in the first floor(post L) of the L blocks

@@ -53,6 +53,12 @@ const Scheme& find_scheme(const SchemeText& text) {
                    "; known: " + join(names));
 }
 
+void check_factor(const char* key, double value) {
+  if (!(value >= 1e-6 && value <= 1e6)) {
+    throw UsageError(std::string(key) + ": expected a factor from 1e-6 to 1e6, got " + config::print(value).text);
+  }
+}
+
 std::string canonical_scheme(const std::string& text) {
   SchemeText parsed = parse_scheme_text(text);
   parsed.arguments = find_scheme(parsed).canonical(parsed.arguments);

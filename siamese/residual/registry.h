@@ -71,6 +71,9 @@ Scheme define_scheme(SchemeDoc doc, Factory factory) {
       [] { return config::describe<Options>(); }};
 }
 
+// For an option that multiplies something: UsageError unless it is a number that float32 can live with.
+void check_factor(const char* key, double value);
+
 struct NoOptions {
   template <class Self, class Visit>
   static void fields(Self&, Visit&&) {}

@@ -60,11 +60,10 @@ class ResiDual : public Topology {
 }  // namespace
 
 void ResiDualOptions::check() const {
-  if (!(residual_scale > 0)) {
-    throw UsageError("resi_dual.residual_scale: expected a number > 0, got " + config::print(residual_scale).text);
-  }
-  if (!(final_eps >= 0)) {
-    throw UsageError("resi_dual.final_eps: expected a number >= 0, got " + config::print(final_eps).text);
+  check_factor("resi_dual.residual_scale", residual_scale);
+  if (x_weight != 0) check_factor("resi_dual.x_weight", x_weight);
+  if (!(final_eps >= 0 && final_eps <= 1)) {
+    throw UsageError("resi_dual.final_eps: expected a number from 0 to 1, got " + config::print(final_eps).text);
   }
 }
 

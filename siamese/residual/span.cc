@@ -68,11 +68,7 @@ class Span : public OneStream {
 
 }  // namespace
 
-void SpanOptions::check() const {
-  if (!(output_init > 0)) {
-    throw UsageError("span.output_init: expected a number > 0, got " + config::print(output_init).text);
-  }
-}
+void SpanOptions::check() const { check_factor("span.output_init", output_init); }
 
 Scheme span_scheme() {
   return define_scheme<SpanOptions>({.name = "span",

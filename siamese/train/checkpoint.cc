@@ -8,6 +8,7 @@
 #include "siamese/base/check.h"
 #include "siamese/io/atomic_file.h"
 #include "siamese/io/run_dir.h"
+#include "siamese/io/safetensors.h"
 #include "siamese/models/registry.h"
 #include "siamese/models/weights.h"
 
@@ -88,11 +89,12 @@ void save_weights(const fs::path& folder, const RunConfig& config, const models:
 
 void check_free_for_weights(const fs::path& folder, bool overwrite) {
   if (!fs::exists(fs::symlink_status(folder)) || (fs::is_directory(folder) && fs::is_empty(folder))) return;
-  if (!overwrite) throw UsageError(folder.string() + ": exists already; --overwrite replaces it");
   if (!holds_weights_alone(folder)) {
-    throw UsageError(folder.string() + ": --overwrite replaces only a folder of " + std::string(io::kConfigFile) +
-                     " and " + std::string(io::kModelFile) + ", and this holds something else");
+    throw UsageError(folder.string() + ": exists already and holds something else than " +
+                     std::string(io::kConfigFile) + " and " + std::string(io::kModelFile) +
+                     ": --overwrite replaces only a folder of these two; choose another path");
   }
+  if (!overwrite) throw UsageError(folder.string() + ": exists already; --overwrite replaces it");
 }
 
 TrainerState load_checkpoint(const fs::path& checkpoint, const models::Model& model, AdamW& optimizer) {
@@ -103,10 +105,21 @@ TrainerState load_checkpoint(const fs::path& checkpoint, const models::Model& mo
   return state;
 }
 
+std::string stored_scheme(const fs::path& model_file) {
+  const auto file = io::SafetensorsFile::open(model_file);
+  const auto found = file.metadata().find("residual");
+  return found != file.metadata().end() ? found->second : "";
+}
+
 LoadedModel load_model(const fs::path& run_or_checkpoint) {
   LoadedModel loaded;
   loaded.checkpoint = io::resolve_checkpoint(run_or_checkpoint);
   loaded.config = read_config_file((loaded.checkpoint / io::kConfigFile).string());
+  const std::string scheme = stored_scheme(loaded.checkpoint / io::kModelFile);
+  if (!scheme.empty() && scheme != loaded.config.model.residual) {
+    throw DataError((loaded.checkpoint / io::kModelFile).string() + ": its weights are for residual scheme " + scheme +
+                    ", and its config.yaml says " + loaded.config.model.residual);
+  }
   loaded.model = models::make_model(loaded.config.model, loaded.config.init, loaded.config.train.seed);
   models::load_tensors(loaded.checkpoint / io::kModelFile, models::named_values(loaded.model->parameters()));
   if (fs::exists(loaded.checkpoint / io::kTrainerFile)) {

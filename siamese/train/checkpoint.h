@@ -33,6 +33,9 @@ void save_weights(const std::filesystem::path& folder, const RunConfig& config, 
 // UsageError when something stands at `folder`, unless it is empty, or `overwrite` is given and it holds weights alone.
 void check_free_for_weights(const std::filesystem::path& folder, bool overwrite);
 
+// The residual scheme that a file of weights says it is for; "" when it does not say.
+std::string stored_scheme(const std::filesystem::path& model_file);
+
 // A model with the weights of a run directory (its latest) or checkpoint, and the config it was trained with.
 struct LoadedModel {
   RunConfig config;

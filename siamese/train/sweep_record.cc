@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
+#include <unistd.h>
 
 #include "siamese/base/check.h"
 #include "siamese/config/fields.h"
@@ -210,7 +211,23 @@ RecordLine parse_record_line(const std::string& text, const std::string& where) 
   return line;
 }
 
-SweepRecord::SweepRecord(fs::path file) : file_(std::move(file)) { refresh(); }
+SweepRecord::SweepRecord(fs::path file) : file_(std::move(file)) {
+  // The file is replaced as a whole: behind a link that has to be the one it leads to.
+  std::error_code error;
+  if (fs::is_symlink(file_, error)) file_ = fs::weakly_canonical(file_, error);
+  refresh();
+}
+
+void SweepRecord::check_writable() const {
+  const fs::path folder = folder_of(file_);
+  std::error_code error;
+  fs::create_directories(folder, error);
+  if (error) throw SystemError(folder.string() + ": cannot be made: " + error.message());
+  const bool file_allows = !fs::exists(file_, error) || access(file_.c_str(), W_OK) == 0;
+  if (access(folder.c_str(), W_OK) != 0 || !file_allows) {
+    throw SystemError(file_.string() + ": the record of the sweep cannot be written: no permission");
+  }
+}
 
 void SweepRecord::refresh() {
   std::error_code error;
@@ -223,11 +240,13 @@ void SweepRecord::take(std::string text) {
   size_t number = 0;
   for (size_t from = 0; from < text.size();) {
     const size_t end = std::min(text.find('\n', from), text.size());
-    RecordLine line =
-        parse_record_line(text.substr(from, end - from), fmt::format("{}: line {}", file_.string(), ++number));
+    const std::string row = text.substr(from, end - from);
+    ++number;
+    from = end + 1;
+    if (row.find_first_not_of(" \r") == std::string::npos) continue;  // left by an editor
+    RecordLine line = parse_record_line(row, fmt::format("{}: line {}", file_.string(), number));
     ConfigTexts resolved = resolve(line.config);
     entries.push_back({std::move(line), std::move(resolved)});
-    from = end + 1;
   }
   entries_ = std::move(entries);
   text_ = std::move(text);
@@ -247,11 +266,8 @@ std::optional<RecordLine> SweepRecord::find(const RunConfig& planned) {
 }
 
 void SweepRecord::add(const RecordLine& line) {
-  const fs::path folder = folder_of(file_);
-  std::error_code error;
-  fs::create_directories(folder, error);
-  if (error) throw SystemError(folder.string() + ": cannot be made: " + error.message());
-  const io::DirectoryLock lock(folder, io::DirectoryLock::WhenHeld::wait);
+  check_writable();
+  const io::DirectoryLock lock(folder_of(file_), io::DirectoryLock::WhenHeld::wait);
   refresh();
   if (entry_about(resolve(line.config)) != nullptr) return;
   std::string text = text_;

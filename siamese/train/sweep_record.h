@@ -49,6 +49,8 @@ class SweepRecord {
   explicit SweepRecord(std::filesystem::path file);  // which need not exist yet
 
   const std::filesystem::path& file() const { return file_; }
+  // Before anything is trained: SystemError when a line could not be added.
+  void check_writable() const;
   // The first line about this run, as the file is now.
   std::optional<RecordLine> find(const RunConfig& planned);
   // Nothing happens when a line about the same run is there already: its numbers stay.

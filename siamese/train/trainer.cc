@@ -16,18 +16,19 @@
 namespace siamese::train {
 namespace {
 
-// Tensors that do not fit are most often those of another scheme: then the two schemes are named first.
+// Weights of another scheme may fit by name and shape and yet compute something else: the scheme has to be the same.
 void load_initial_weights(const RunConfig& config, const models::Model& model) {
-  const auto file = io::resolve_checkpoint(config.init.from) / io::kModelFile;
-  const auto metadata = io::SafetensorsFile::open(file).metadata();
   try {
+    const auto file = io::resolve_checkpoint(config.init.from) / io::kModelFile;
+    const std::string scheme = stored_scheme(file);
+    if (!scheme.empty() && scheme != config.model.residual) {
+      throw DataError("expected a model with residual scheme " + config.model.residual + ", got " + scheme +
+                      (scheme == "pre" ? " (`siamese upcycle` converts Pre-Norm models)" : "") + " in " +
+                      file.string());
+    }
     models::load_tensors(file, models::named_values(model.parameters()));
   } catch (const DataError& error) {
-    const auto scheme = metadata.find("residual");
-    if (scheme == metadata.end() || scheme->second == config.model.residual) throw;
-    throw DataError("init.from: expected a model with residual scheme " + config.model.residual + ", got " +
-                    scheme->second + (scheme->second == "pre" ? " (`siamese upcycle` converts Pre-Norm models)" : "") +
-                    ": " + error.what());
+    throw DataError(std::string("init.from: ") + error.what());
   }
 }
 

@@ -117,10 +117,12 @@ TEST_F(UpcycleVerb, RefusesInOneLine) {
   upcycled("siamese");
   const std::string weights = read("up/model.safetensors");
   expect_refusal("upcycle pre --to pre -o up", 2, "up: exists already; --overwrite replaces it");
-  expect_refusal("upcycle pre --to siamese -o pre --overwrite", 2, "this holds something else");
+  expect_refusal("upcycle pre --to siamese -o pre --overwrite", 2, "holds something else");
   EXPECT_EQ(read("up/model.safetensors"), weights);
   upcycled("pre", "--overwrite");
   EXPECT_NE(read("up/config.yaml").find("residual: pre\n"), std::string::npos);
+  expect_refusal("upcycle up --to siamese -o up --overwrite", 2, "up: is the source itself");
+  expect_refusal("upcycle up --to siamese -o ''", 2, "--out");
   upcycled("siamese", "--overwrite");
   expect_refusal("upcycle up --to siamese -o again", 2,
                  "up: upcycling starts from a Pre-Norm model; this one is siamese");

@@ -63,7 +63,7 @@ TEST(Lm, FusedPlainAndDoubleAgree) {
         EXPECT_NEAR(got.first, wanted.first, 1e-5 * wanted.first) << scheme;
         for (size_t i = 0; i < wanted.second.size(); ++i) {
           testing::expect_close(got.second[i], wanted.second[i], 2e-5,
-                                std::string(scheme) + " " + single->parameters().list()[i].name);
+                                scheme + " " + single->parameters().list()[i].name);
         }
       }
     }
@@ -73,7 +73,7 @@ TEST(Lm, FusedPlainAndDoubleAgree) {
 // Larger shapes, so that LibTorch's own operators go parallel too.
 TEST(Lm, SameBitsAtOneAndTwoThreads) {
   const int before = at::get_num_threads();
-  for (const char* const scheme : {"pre", "siamese(x=hybrid)"}) {
+  for (const auto& scheme : testing::all_schemes()) {
     for (const bool bias : {false, true}) {
       ModelConfig config = small_config(scheme);
       config.width = 64;
@@ -91,9 +91,9 @@ TEST(Lm, SameBitsAtOneAndTwoThreads) {
         const auto more = loss_and_gradients(*model, inputs, {.normalizer = 3072});
         EXPECT_EQ(one.first, more.first) << scheme << " at " << threads << " threads";
         for (size_t i = 0; i < one.second.size(); ++i) {
-          testing::expect_same_bits(more.second[i], one.second[i],
-                                    std::string(scheme) + " " + model->parameters().list()[i].name + " at " +
-                                        std::to_string(threads) + " threads");
+          testing::expect_same_bits(
+              more.second[i], one.second[i],
+              scheme + " " + model->parameters().list()[i].name + " at " + std::to_string(threads) + " threads");
         }
       }
     }

@@ -342,11 +342,22 @@ TEST(SavedWeights, OfAnotherSchemeAreNamedByInitFrom) {
   const std::string from = "init.from=" + (folder / "pre").string();
   const std::string said = error_of([&] { Trainer(tiny_config({"model.residual=siamese", from})); });
   expect_words(said, "init.from: expected a model with residual scheme siamese, got pre (`siamese upcycle`");
-  expect_words(said, "missing close.x_norm.weight");
+  // Also when every tensor would fit: post has the names and shapes of pre and is another function.
+  const std::string fitting = error_of([&] { Trainer(tiny_config({"model.residual=post", from})); });
+  expect_words(fitting, "expected a model with residual scheme post, got pre");
   // The same scheme of another shape is not a matter of schemes.
   const std::string shape = error_of([&] { Trainer(tiny_config({"model.residual=pre", "model.width=32", from})); });
   EXPECT_EQ(shape.find("residual scheme"), std::string::npos) << shape;
   expect_words(shape, "embedding.weight: expected");
+}
+
+TEST(SavedWeights, MustBeThoseOfTheConfigBesideThem) {
+  const TemporaryFolder folder("weights_config");
+  const RunConfig pre = tiny_config({"model.residual=pre"});
+  save_weights(folder / "pre", pre, Trainer(pre).model());
+  io::write_file_atomic(folder / "pre" / "config.yaml", config_text(tiny_config({"model.residual=post"})));
+  expect_words(error_of([&] { load_model(folder / "pre"); }),
+               "its weights are for residual scheme pre, and its config.yaml says post");
 }
 
 TEST(SavedWeights, ReplaceOnlyTheirLike) {
@@ -362,9 +373,9 @@ TEST(SavedWeights, ReplaceOnlyTheirLike) {
   expect_words(said("weights", false), "exists already; --overwrite replaces it");
   EXPECT_EQ(said("weights", true), "accepted");
   std::ofstream(folder / "weights" / "notes.txt") << "mine";
-  expect_words(said("weights", true), "and this holds something else");
+  expect_words(said("weights", true), "holds something else than config.yaml and model.safetensors");
   std::ofstream(folder / "file") << "mine";
-  expect_words(said("file", true), "and this holds something else");
+  expect_words(said("file", false), "holds something else than config.yaml and model.safetensors");
 }
 
 }  // namespace

@@ -1,0 +1,17 @@
+// y = x W^T for a narrow W (few outputs), with the same bits at any thread count. A library cuts such a product, and
+// above all the gradient of W, a sum over all rows, by its number of threads; here rows are cut into parts by their
+// number alone, each part is one serial product, and the parts of the gradient are added in order.
+// x: [..., in]; weight: [out, in].
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+namespace siamese::ops {
+
+at::Tensor row_linear(const at::Tensor& x, const at::Tensor& weight);
+
+// A copy of a small parameter for each row: [leading..., shape of the parameter]. Broadcasting would leave its
+// gradient, a sum over everything, to a reduction that is cut by the number of threads.
+at::Tensor for_each_row(const at::Tensor& parameter, at::IntArrayRef leading);
+
+}  // namespace siamese::ops
