@@ -60,6 +60,8 @@ struct Shape : torch::CustomClassHolder {
   std::array<bool, kSlots> defined{};
   bool makes_x = false;  // U is made, not given
   bool makes_y = false;  // V likewise
+  // Where V, X, input and U stand among the outputs; -1: not made.
+  std::array<int, 4> output{-1, -1, -1, -1};
 };
 
 std::array<kernels::RowNorm*, 4> norms_of(kernels::Junction& numbers) {
@@ -80,9 +82,8 @@ void point(kernels::Junction& numbers, const std::array<at::Tensor, kSlots>& slo
 
 class FusedJunction : public torch::autograd::Function<FusedJunction> {
  public:
-  // -> {V if made, X if there are two streams and it was made, input if it is not V, U if made}, undefined otherwise
-  static tensor_list forward(AutogradContext* context, const c10::intrusive_ptr<Shape>& shape,
-                             const std::vector<at::Tensor>& inputs) {
+  // -> those of V, X, input and U that are made
+  static tensor_list forward(AutogradContext* context, const c10::intrusive_ptr<Shape>& shape, at::TensorList inputs) {
     std::array<at::Tensor, kSlots> slots;
     size_t next = 0;
     for (size_t i = 0; i < kSlots; ++i) {
@@ -120,7 +121,14 @@ class FusedJunction : public torch::autograd::Function<FusedJunction> {
     // Without a norm of its own X is U, and carries its gradient.
     const bool u_is_x = x_sum.defined() && !numbers.x_norm.present;
     if (x_sum.defined() && !u_is_x) context->mark_non_differentiable({x_sum});
-    return {y_sum, u_is_x ? x_sum : x, input, u_is_x ? at::Tensor() : x_sum};
+    tensor_list outputs;
+    const std::array<at::Tensor, 4> made = {y_sum, u_is_x ? x_sum : x, input, u_is_x ? at::Tensor() : x_sum};
+    for (size_t i = 0; i < made.size(); ++i) {
+      if (!made[i].defined()) continue;  // an output must be a tensor
+      shape->output[i] = static_cast<int>(outputs.size());
+      outputs.push_back(made[i]);
+    }
+    return outputs;
   }
 
   static tensor_list backward(AutogradContext* context, const tensor_list& grads) {
@@ -133,9 +141,13 @@ class FusedJunction : public torch::autograd::Function<FusedJunction> {
     const at::Tensor& y_sum = slots[kY];
     const int64_t cols = numbers.cols;
     const auto dense = [](const at::Tensor& tensor) { return tensor.defined() ? tensor.contiguous() : tensor; };
-    const at::Tensor d_y_sum = dense(grads[0]);
-    const at::Tensor d_x_out = dense(grads[1]);
-    const at::Tensor d_input = dense(grads[2]);
+    const auto gradient_of = [&](size_t output) {
+      const int at = shape->output[output];
+      return at < 0 ? at::Tensor() : dense(grads[static_cast<size_t>(at)]);
+    };
+    const at::Tensor d_y_sum = gradient_of(0);
+    const at::Tensor d_x_out = gradient_of(1);
+    const at::Tensor d_input = gradient_of(2);
 
     std::array<at::Tensor, kSlots> gradients;
     for (const Slot slot : {kBranch, kX, kY}) {
@@ -224,12 +236,18 @@ JunctionResult junction(const Junction& j) {
     shape->defined[i] = slots[i].defined();
     if (slots[i].defined()) inputs.push_back(slots[i]);
   }
-  const tensor_list made = FusedJunction::apply(shape, inputs);
+  const bool nothing_to_do = !shape->makes_y && !j.x.defined() && !j.y_norm.present && j.input_scale == 1;
+  if (nothing_to_do) return plain::junction(j);
+  const tensor_list made = FusedJunction::apply(shape, at::TensorList(inputs));
+  const auto output_or = [&](size_t output, const at::Tensor& otherwise) {
+    const int at = shape->output[output];
+    return at < 0 ? otherwise : made[static_cast<size_t>(at)];
+  };
   JunctionResult result;
-  result.y = made[0].defined() ? made[0] : j.y;
-  result.x = made[1].defined() ? made[1] : j.x;
-  result.input = made[2].defined() ? made[2] : result.y;
-  result.x_sum = made[3].defined() ? made[3] : j.x_norm.present ? j.x : result.x;
+  result.y = output_or(0, j.y);
+  result.x = output_or(1, j.x);
+  result.input = output_or(2, result.y);
+  result.x_sum = output_or(3, j.x_norm.present ? j.x : result.x);
   return result;
 }
 

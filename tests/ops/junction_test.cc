@@ -79,12 +79,17 @@ at::Tensor joined(const JunctionResult& result) {
 }
 
 TEST(Junction, FusedEqualsPlainForwardAndGradientAtEverySimdLevel) {
+  const int before = at::get_num_threads();
+  at::set_num_threads(1);  // too small to share
   for (const int64_t target : kernels::simd_targets()) {
     kernels::force_simd_target(target);
     for (const auto& c : kCases) {
       for (const bool layer : {false, true}) {
         for (const int64_t cols : {1, 31, 32, 33, 257}) {
-          if (cols == 1 && layer) continue;  // a variance of 0: the gradient is 0 times 1 / sqrt(eps), all rounding
+          // Of one number a norm keeps the sign: its gradient is a difference of almost equal numbers, and a second
+          // norm behind it divides by what is left.
+          if (cols == 1 && (layer || c.two_streams)) continue;
+          if (target != kernels::simd_targets().front() && cols != 33) continue;  // the rest: tests/kernels
           for (const int64_t rows : {1, 130}) {
             const std::string what = std::string(c.name) + (layer ? " layer " : " rms ") + kernels::simd_name(target) +
                                      " " + std::to_string(rows) + " x " + std::to_string(cols);
@@ -107,6 +112,7 @@ TEST(Junction, FusedEqualsPlainForwardAndGradientAtEverySimdLevel) {
     }
   }
   kernels::force_simd_target(0);
+  at::set_num_threads(before);
 }
 
 TEST(Junction, OutputsThatNobodyUsesHaveNoGradient) {
