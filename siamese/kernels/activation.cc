@@ -83,12 +83,10 @@ void unary_forward(const Function& function, const float* x, float* y, int64_t b
 }
 
 template <class Function>
-void unary_backward(const Function& function, const float* x, const float* dy, float* dx, float* y, int64_t begin,
-                    int64_t end) {
+void unary_backward(const Function& function, const float* x, const float* dy, float* dx, int64_t begin, int64_t end) {
   const Floats d;
   for_each_vector(begin, end, [&](int64_t i, auto access) HWY_ATTR {
     const ValueAndSlope at = function(access.load(d, x + i));
-    if (y != nullptr) access.store(at.value, d, y + i);
     access.store(hn::Mul(access.load(d, dy + i), at.slope), d, dx + i);
   });
 }
@@ -105,8 +103,7 @@ void swiglu_forward(const float* x, float* y, int64_t row_begin, int64_t row_end
   }
 }
 
-void swiglu_backward(const float* x, const float* dy, float* dx, float* y, int64_t row_begin, int64_t row_end,
-                     int64_t cols) {
+void swiglu_backward(const float* x, const float* dy, float* dx, int64_t row_begin, int64_t row_end, int64_t cols) {
   const Floats d;
   for (int64_t row = row_begin; row < row_end; ++row) {
     const int64_t at = 2 * row * cols;
@@ -114,7 +111,6 @@ void swiglu_backward(const float* x, const float* dy, float* dx, float* y, int64
       const auto up = access.load(d, x + at + i);
       const ValueAndSlope gate = silu(access.load(d, x + at + cols + i));
       const auto grad = access.load(d, dy + row * cols + i);
-      if (y != nullptr) access.store(hn::Mul(up, gate.value), d, y + row * cols + i);
       access.store(hn::Mul(grad, gate.value), d, dx + at + i);
       access.store(hn::Mul(hn::Mul(grad, up), gate.slope), d, dx + at + cols + i);
     });
@@ -132,17 +128,17 @@ void activation_forward(Activation kind, const float* x, float* y, int64_t row_b
   }
 }
 
-void activation_backward(Activation kind, const float* x, const float* dy, float* dx, float* y, int64_t row_begin,
+void activation_backward(Activation kind, const float* x, const float* dy, float* dx, int64_t row_begin,
                          int64_t row_end, int64_t cols) {
   const int64_t begin = row_begin * cols;
   const int64_t end = row_end * cols;
   switch (kind) {
     case Activation::swiglu:
-      return swiglu_backward(x, dy, dx, y, row_begin, row_end, cols);
+      return swiglu_backward(x, dy, dx, row_begin, row_end, cols);
     case Activation::gelu:
-      return unary_backward([](FloatVector v) HWY_ATTR { return gelu(v); }, x, dy, dx, y, begin, end);
+      return unary_backward([](FloatVector v) HWY_ATTR { return gelu(v); }, x, dy, dx, begin, end);
     case Activation::gelu_tanh:
-      return unary_backward([](FloatVector v) HWY_ATTR { return gelu_tanh(v); }, x, dy, dx, y, begin, end);
+      return unary_backward([](FloatVector v) HWY_ATTR { return gelu_tanh(v); }, x, dy, dx, begin, end);
   }
 }
 
@@ -159,9 +155,9 @@ void activation_forward(Activation kind, const float* x, float* y, int64_t row_b
   HWY_DYNAMIC_DISPATCH(activation_forward)(kind, x, y, row_begin, row_end, cols);
 }
 
-void activation_backward(Activation kind, const float* x, const float* dy, float* dx, float* y, int64_t row_begin,
+void activation_backward(Activation kind, const float* x, const float* dy, float* dx, int64_t row_begin,
                          int64_t row_end, int64_t cols) {
-  HWY_DYNAMIC_DISPATCH(activation_backward)(kind, x, dy, dx, y, row_begin, row_end, cols);
+  HWY_DYNAMIC_DISPATCH(activation_backward)(kind, x, dy, dx, row_begin, row_end, cols);
 }
 
 }  // namespace siamese::kernels

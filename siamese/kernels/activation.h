@@ -2,8 +2,7 @@
 //   swiglu:    x = [up | gate] of width 2 cols:  y = up * silu(gate),  silu(g) = g / (1 + exp(-g))
 //   gelu:      y = x (1 + erf(x / sqrt(2))) / 2
 //   gelu_tanh: y = x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2
-// Backward recomputes what it needs from x, and can give y again in the same pass: then y need not be kept for the
-// gradient of the output projection. Arrays are dense and start at row 0, whatever the range.
+// Backward recomputes what it needs from x. Arrays are dense and start at row 0, whatever the range.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +14,8 @@ enum class Activation { swiglu, gelu, gelu_tanh };
 // y: [rows, cols].
 void activation_forward(Activation kind, const float* x, float* y, int64_t row_begin, int64_t row_end, int64_t cols);
 
-// Overwrites dx (shape of x) and, unless null, y. dx may be x itself.
-void activation_backward(Activation kind, const float* x, const float* dy, float* dx, float* y, int64_t row_begin,
+// Overwrites dx (shape of x), which may be x itself.
+void activation_backward(Activation kind, const float* x, const float* dy, float* dx, int64_t row_begin,
                          int64_t row_end, int64_t cols);
 
 }  // namespace siamese::kernels

@@ -52,28 +52,44 @@ HWY_INLINE TwoSums row_sums(int64_t cols, const Produce& produce) {
           hn::GetLane(hn::SumOfLanes(dd, hn::Add(products0, products1)))};
 }
 
-// One norm at one row. kLayer: LayerNorm, else RMSNorm with mean 0.
+// One norm at one row, with everything it needs in itself: what lies in memory might be overwritten by any store of a
+// float, as far as the compiler knows, and would be loaded again for each vector. kLayer: LayerNorm, else RMSNorm.
 template <bool kLayer>
 class RowNormAt {
  public:
-  RowNormAt(const RowNorm& norm, int64_t row) : norm_(norm), row_(row) {}
+  RowNormAt(const RowNorm& norm, int64_t row)
+      : present_(norm.present), gain_(norm.gain), bias_(norm.bias), eps_(norm.eps), mean_(norm.mean), rstd_(norm.rstd) {
+    if (!present_) return;
+    if constexpr (kLayer) mean_ += row;
+    rstd_ += row;
+  }
+
+  bool present() const { return present_; }
 
   // From the sums of the row's elements and of their squares.
-  HWY_INLINE void set_statistics(const TwoSums& sums, int64_t cols) const {
+  HWY_INLINE void set_statistics(const TwoSums& sums, int64_t cols) {
     const auto count = static_cast<double>(cols);
     double variance = sums.second / count;
     if constexpr (kLayer) {
       const double mean = sums.first / count;
-      norm_.mean[row_] = static_cast<float>(mean);
+      *mean_ = static_cast<float>(mean);
       variance -= mean * mean;
     }
-    norm_.rstd[row_] = static_cast<float>(1 / std::sqrt(std::max(variance, 0.0) + static_cast<double>(norm_.eps)));
+    *rstd_ = static_cast<float>(1 / std::sqrt(std::max(variance, 0.0) + static_cast<double>(eps_)));
+    load_statistics();
+  }
+
+  // Of an earlier set_statistics.
+  HWY_INLINE void load_statistics() {
+    if (!present_) return;
+    if constexpr (kLayer) row_mean_ = *mean_;
+    row_rstd_ = *rstd_;
   }
 
   HWY_INLINE FloatVector normalised(FloatVector value) const {
     const Floats d;
-    const auto scale = hn::Set(d, norm_.rstd[row_]);
-    if constexpr (kLayer) return hn::Mul(hn::Sub(value, hn::Set(d, norm_.mean[row_])), scale);
+    const auto scale = hn::Set(d, row_rstd_);
+    if constexpr (kLayer) return hn::Mul(hn::Sub(value, hn::Set(d, row_mean_)), scale);
     return hn::Mul(value, scale);
   }
 
@@ -81,14 +97,14 @@ class RowNormAt {
   template <class Access>
   HWY_INLINE FloatVector affine(Access access, int64_t i, FloatVector normed) const {
     const Floats d;
-    const auto gained = norm_.gain == nullptr ? normed : hn::Mul(normed, access.load(d, norm_.gain + i));
-    return norm_.bias == nullptr ? gained : hn::Add(gained, access.load(d, norm_.bias + i));
+    const auto gained = gain_ == nullptr ? normed : hn::Mul(normed, access.load(d, gain_ + i));
+    return bias_ == nullptr ? gained : hn::Add(gained, access.load(d, bias_ + i));
   }
 
   // dy gain: what the sums of backward are over.
   template <class Access>
   HWY_INLINE FloatVector gained(Access access, int64_t i, FloatVector dy) const {
-    return norm_.gain == nullptr ? dy : hn::Mul(dy, access.load(Floats(), norm_.gain + i));
+    return gain_ == nullptr ? dy : hn::Mul(dy, access.load(Floats(), gain_ + i));
   }
 
   // Adds dy normalised to the gradient of the gain, dy to that of the bias.
@@ -105,12 +121,18 @@ class RowNormAt {
     const Floats d;
     auto inner = hn::NegMulAdd(normed, hn::Set(d, mean_product), g);
     if constexpr (kLayer) inner = hn::Sub(inner, hn::Set(d, mean_g));
-    return hn::Mul(inner, hn::Set(d, norm_.rstd[row_]));
+    return hn::Mul(inner, hn::Set(d, row_rstd_));
   }
 
  private:
-  const RowNorm& norm_;
-  int64_t row_;
+  bool present_;
+  const float* gain_;
+  const float* bias_;
+  float eps_;
+  float* mean_;
+  float* rstd_;
+  float row_mean_ = 0;
+  float row_rstd_ = 1;
 };
 
 }  // namespace siamese::kernels::HWY_NAMESPACE

@@ -1,7 +1,5 @@
 #include "siamese/nn/feed_forward.h"
 
-#include <ATen/ATen.h>
-
 namespace siamese::nn {
 
 FeedForward::FeedForward(const Scope& scope, const FeedForwardShape& shape, const Initializer& initializer,
@@ -15,13 +13,6 @@ FeedForward::FeedForward(const Scope& scope, const FeedForwardShape& shape, cons
   scale_rows(out_.weight(), 0, shape.width, branch_init.output);
 }
 
-at::Tensor FeedForward::operator()(const at::Tensor& x) const {
-  const at::Tensor projected = in_(x);
-  if (kind_ == FeedForwardKind::swiglu) {
-    const auto halves = projected.chunk(2, -1);
-    return out_(at::silu(halves[1]) * halves[0]);
-  }
-  return out_(at::gelu(projected, kind_ == FeedForwardKind::gelu ? "none" : "tanh"));
-}
+at::Tensor FeedForward::operator()(const at::Tensor& x) const { return out_(ops::activation(kind_, in_(x))); }
 
 }  // namespace siamese::nn

@@ -8,10 +8,11 @@
 #include "siamese/base/enum_text.h"
 #include "siamese/nn/init.h"
 #include "siamese/nn/linear.h"
+#include "siamese/ops/activation.h"
 
 namespace siamese::nn {
 
-enum class FeedForwardKind { swiglu, gelu, gelu_tanh };
+using FeedForwardKind = ops::Activation;
 
 struct FeedForwardShape {
   FeedForwardKind kind = FeedForwardKind::swiglu;

@@ -29,10 +29,10 @@ TEST_P(Activations, SwigluEqualsTheReference) {
   for (const int64_t cols : kWidths) {
     const auto x = inputs(kRows * 2 * cols, "x");
     const auto dy = random_floats(kRows * cols, "dy");
-    std::vector<float> y(static_cast<size_t>(kRows * cols)), again = y, dx(x.size());
+    std::vector<float> y(static_cast<size_t>(kRows * cols)), dx(x.size());
     activation_forward(Activation::swiglu, x.data(), y.data(), 0, 1, cols);
     activation_forward(Activation::swiglu, x.data(), y.data(), 1, kRows, cols);
-    activation_backward(Activation::swiglu, x.data(), dy.data(), dx.data(), again.data(), 0, kRows, cols);
+    activation_backward(Activation::swiglu, x.data(), dy.data(), dx.data(), 0, kRows, cols);
     std::vector<double> want_y, want_dx(x.size()), y_scale, dx_scale(x.size());
     for (int64_t row = 0; row < kRows; ++row) {
       for (int64_t col = 0; col < cols; ++col) {
@@ -48,7 +48,6 @@ TEST_P(Activations, SwigluEqualsTheReference) {
       }
     }
     expect_within(y, want_y, bounds(want_y, y_scale), "y " + std::to_string(cols));
-    EXPECT_TRUE(same_bits(y, again));
     expect_within(dx, want_dx, bounds(want_dx, dx_scale), "dx " + std::to_string(cols));
   }
 }
@@ -64,11 +63,11 @@ TEST_P(Activations, GeluEqualsTheReference) {
     for (const int64_t cols : kWidths) {
       const auto x = inputs(kRows * cols, "x");
       const auto dy = random_floats(kRows * cols, "dy");
-      std::vector<float> y(x.size()), again(x.size()), dx(x.size()), in_place = x;
+      std::vector<float> y(x.size()), dx(x.size()), in_place = x;
       activation_forward(test.kind, x.data(), y.data(), 0, 2, cols);
       activation_forward(test.kind, x.data(), y.data(), 2, kRows, cols);
-      activation_backward(test.kind, x.data(), dy.data(), dx.data(), again.data(), 0, kRows, cols);
-      activation_backward(test.kind, in_place.data(), dy.data(), in_place.data(), nullptr, 0, kRows, cols);
+      activation_backward(test.kind, x.data(), dy.data(), dx.data(), 0, kRows, cols);
+      activation_backward(test.kind, in_place.data(), dy.data(), in_place.data(), 0, kRows, cols);
       std::vector<double> want_y, want_dx, y_scale, dx_scale;
       for (size_t i = 0; i < x.size(); ++i) {
         want_y.push_back(test.value(x[i]));

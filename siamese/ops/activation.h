@@ -1,0 +1,22 @@
+// The activation of the feed-forward branch, forward and backward one pass each; only x is kept for backward.
+//   swiglu: x = [up | gate]: up * silu(gate);   gelu: exact;   gelu_tanh: its tanh form
+// x: [..., cols], or [..., 2 cols] for swiglu.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include "siamese/kernels/activation.h"
+
+namespace siamese::ops {
+
+using kernels::Activation;
+
+at::Tensor activation(Activation kind, const at::Tensor& x);
+
+namespace plain {
+
+at::Tensor activation(Activation kind, const at::Tensor& x);
+
+}  // namespace plain
+
+}  // namespace siamese::ops
