@@ -3,7 +3,8 @@
 #include <ATen/ATen.h>
 
 #include "siamese/base/check.h"
-#include "siamese/ops/cross_entropy.h"
+#include "siamese/ops/head_loss.h"
+#include "siamese/ops/linear.h"
 
 namespace siamese::models {
 
@@ -60,19 +61,18 @@ at::Tensor LanguageModel::hidden(const at::Tensor& tokens, const StackOptions& o
   return result;
 }
 
-at::Tensor LanguageModel::logits(const at::Tensor& hidden) const { return at::linear(hidden, head_); }
+at::Tensor LanguageModel::logits(const at::Tensor& hidden) const { return ops::linear(hidden, head_, {}); }
 
 Losses LanguageModel::losses(const Inputs& inputs, const LossOptions& options) const {
   const int64_t count = inputs.tokens.size(1) - 1;
   const at::Tensor state = hidden(inputs.tokens.narrow(1, 0, count), options.stack);
-  const at::Tensor flat_logits = logits(state.reshape({-1, config_.width}));
   const at::Tensor targets = inputs.tokens.narrow(1, 1, count).reshape({-1});
   const at::Tensor weights = inputs.weights.defined() ? inputs.weights.reshape({-1}) : at::Tensor();
-  const ops::CrossEntropy terms = ops::cross_entropy(flat_logits, targets, weights);
-  const at::Tensor loss = terms.nll / options.normalizer;
-  if (options.z_loss == 0) return {loss, loss, {}};
-  const at::Tensor z = terms.z * (options.z_loss / options.normalizer);
-  return {loss + z, loss, {{"z_loss", z}}};
+  const ops::HeadLossScales scales{1 / options.normalizer, options.z_loss / options.normalizer};
+  const ops::HeadLoss terms = ops::head_loss(state.reshape({-1, config_.width}), head_, targets, weights, scales);
+  Losses losses{terms.objective, terms.nll * scales.nll, {}};
+  if (options.z_loss != 0) losses.extra.emplace_back("z_loss", terms.z * scales.z);
+  return losses;
 }
 
 double LanguageModel::forward_flops(int64_t batch) const {

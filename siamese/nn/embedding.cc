@@ -1,12 +1,12 @@
 #include "siamese/nn/embedding.h"
 
-#include <ATen/ATen.h>
+#include "siamese/ops/embedding.h"
 
 namespace siamese::nn {
 
 Embedding::Embedding(const Scope& scope, int64_t rows, int64_t width, const Init& init)
     : weight_(scope.add("weight", ParameterKind::embedding, {rows, width}, init)) {}
 
-at::Tensor Embedding::operator()(const at::Tensor& indices) const { return at::embedding(weight_, indices); }
+at::Tensor Embedding::operator()(const at::Tensor& indices) const { return ops::embedding(weight_, indices); }
 
 }  // namespace siamese::nn

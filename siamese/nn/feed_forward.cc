@@ -1,5 +1,7 @@
 #include "siamese/nn/feed_forward.h"
 
+#include "siamese/ops/feed_forward.h"
+
 namespace siamese::nn {
 
 FeedForward::FeedForward(const Scope& scope, const FeedForwardShape& shape, const Initializer& initializer,
@@ -13,6 +15,8 @@ FeedForward::FeedForward(const Scope& scope, const FeedForwardShape& shape, cons
   scale_rows(out_.weight(), 0, shape.width, branch_init.output);
 }
 
-at::Tensor FeedForward::operator()(const at::Tensor& x) const { return out_(ops::activation(kind_, in_(x))); }
+at::Tensor FeedForward::operator()(const at::Tensor& x) const {
+  return ops::feed_forward(kind_, x, {in_.weight(), in_.bias(), out_.weight(), out_.bias()});
+}
 
 }  // namespace siamese::nn

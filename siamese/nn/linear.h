@@ -14,6 +14,7 @@ class Linear {
 
   at::Tensor operator()(const at::Tensor& x) const;
   const at::Tensor& weight() const { return weight_; }
+  const at::Tensor& bias() const { return bias_; }  // undefined without one
 
  private:
   at::Tensor weight_;

@@ -43,6 +43,23 @@ void Parameters::zero_grad() const {
   for (const auto& parameter : list_) parameter.value.mutable_grad().reset();
 }
 
+GradientBuffer::GradientBuffer(const Parameters& parameters) {
+  const auto padded = [](const Parameter& parameter) {
+    constexpr int64_t kCacheLine = 16;  // floats
+    return (parameter.value.numel() + kCacheLine - 1) / kCacheLine * kCacheLine;
+  };
+  int64_t total = 0;
+  for (const auto& parameter : parameters.list()) total += padded(parameter);
+  buffer_ = at::zeros({total}, parameters.options());
+  int64_t begin = 0;
+  for (const auto& parameter : parameters.list()) {
+    parameter.value.mutable_grad() = buffer_.narrow(0, begin, parameter.value.numel()).view(parameter.value.sizes());
+    begin += padded(parameter);
+  }
+}
+
+void GradientBuffer::zero() const { buffer_.zero_(); }
+
 Scope Scope::child(std::string_view name) const {
   Scope scope(*parameters_);
   scope.prefix_ = prefix_.empty() ? std::string(name) : prefix_ + "." + std::string(name);

@@ -57,6 +57,17 @@ class Parameters {
   std::vector<Parameter> list_;
 };
 
+// One buffer for all gradients, kept from step to step: every parameter's .grad becomes a view of it, which backward
+// adds to. Without it a .grad is allocated anew at each first backward.
+class GradientBuffer {
+ public:
+  explicit GradientBuffer(const Parameters& parameters);
+  void zero() const;
+
+ private:
+  at::Tensor buffer_;
+};
+
 // A place in the tree of names: scope.child("blocks").child("0").add("weight", ...) makes "blocks.0.weight".
 class Scope {
  public:

@@ -13,39 +13,77 @@ namespace siamese::ops {
 
 namespace plain {
 
-void adamw_step(const AdamWArguments& a, const at::Tensor& gradient, const at::Tensor& parameter,
-                const at::Tensor& first_moment, const at::Tensor& second_moment) {
+void adamw_step(const AdamWArguments& a, const std::vector<AdamWTensors>& list) {
   const c10::NoGradGuard no_grad;
   const double bias1 = 1 - std::pow(a.beta1, static_cast<double>(a.applied_steps));
   const double bias2 = 1 - std::pow(a.beta2, static_cast<double>(a.applied_steps));
-  const at::Tensor g = gradient * a.clip_scale;
-  parameter.mul_(1 - a.lr * a.weight_decay);
-  first_moment.mul_(a.beta1).add_(g, 1 - a.beta1);
-  second_moment.mul_(a.beta2).add_(g.square(), 1 - a.beta2);
-  parameter.sub_(first_moment / (second_moment.sqrt() / std::sqrt(bias2) + a.eps) * (a.lr / bias1));
+  for (const auto& [gradient, parameter, first_moment, second_moment, weight_decay] : list) {
+    if (!gradient.defined()) continue;
+    const at::Tensor g = gradient * a.clip_scale;
+    parameter.mul_(1 - a.lr * weight_decay);
+    first_moment.mul_(a.beta1).add_(g, 1 - a.beta1);
+    second_moment.mul_(a.beta2).add_(g.square(), 1 - a.beta2);
+    parameter.sub_(first_moment / (second_moment.sqrt() / std::sqrt(bias2) + a.eps) * (a.lr / bias1));
+  }
 }
 
 }  // namespace plain
 
-void adamw_step(const AdamWArguments& a, const at::Tensor& gradient, const at::Tensor& parameter,
-                const at::Tensor& first_moment, const at::Tensor& second_moment) {
-  if (!use_fused("adamw_step", {gradient, parameter, first_moment, second_moment}) || !parameter.is_contiguous()) {
-    return plain::adamw_step(a, gradient, parameter, first_moment, second_moment);
+namespace {
+
+// What one thread takes at a time: a piece of one parameter.
+struct Piece {
+  const float* gradient;
+  float* parameter;
+  float* first_moment;
+  float* second_moment;
+  double weight_decay;
+  int64_t size;
+};
+
+constexpr int64_t kPiece = 32768;
+
+void cut(const AdamWTensors& tensors, std::vector<Piece>& pieces) {
+  for (int64_t begin = 0; begin < tensors.parameter.numel(); begin += kPiece) {
+    pieces.push_back({tensors.gradient.const_data_ptr<float>() + begin,
+                      tensors.parameter.mutable_data_ptr<float>() + begin,
+                      tensors.first_moment.mutable_data_ptr<float>() + begin,
+                      tensors.second_moment.mutable_data_ptr<float>() + begin, tensors.weight_decay,
+                      std::min(kPiece, tensors.parameter.numel() - begin)});
   }
+}
+
+}  // namespace
+
+void adamw_step(const AdamWArguments& a, const std::vector<AdamWTensors>& list) {
   const c10::NoGradGuard no_grad;
-  const at::Tensor g = gradient.contiguous();
+  std::vector<Piece> pieces;
+  for (const auto& tensors : list) {
+    if (!tensors.gradient.defined()) continue;
+    const bool dense = tensors.parameter.is_contiguous() && tensors.gradient.is_contiguous();
+    if (!dense ||
+        !use_fused("adamw_step", {tensors.gradient, tensors.parameter, tensors.first_moment, tensors.second_moment})) {
+      plain::adamw_step(a, {tensors});
+    } else {
+      cut(tensors, pieces);
+    }
+  }
   const auto steps = static_cast<double>(a.applied_steps);
-  const kernels::AdamWStep step{.lr = a.lr,
-                                .beta1 = a.beta1,
-                                .beta2 = a.beta2,
-                                .eps = a.eps,
-                                .weight_decay = a.weight_decay,
-                                .bias1 = 1 - std::pow(a.beta1, steps),
-                                .bias2 = 1 - std::pow(a.beta2, steps),
-                                .clip_scale = a.clip_scale};
-  at::parallel_for(0, parameter.numel(), 16384, [&](int64_t begin, int64_t end) {
-    kernels::adamw_update(step, g.const_data_ptr<float>(), parameter.mutable_data_ptr<float>(),
-                          first_moment.mutable_data_ptr<float>(), second_moment.mutable_data_ptr<float>(), begin, end);
+  kernels::AdamWStep common{.lr = a.lr,
+                            .beta1 = a.beta1,
+                            .beta2 = a.beta2,
+                            .eps = a.eps,
+                            .bias1 = 1 - std::pow(a.beta1, steps),
+                            .bias2 = 1 - std::pow(a.beta2, steps),
+                            .clip_scale = a.clip_scale};
+  at::parallel_for(0, static_cast<int64_t>(pieces.size()), 1, [&](int64_t first, int64_t last) {
+    kernels::AdamWStep step = common;
+    for (int64_t i = first; i < last; ++i) {
+      const Piece& piece = pieces[static_cast<size_t>(i)];
+      step.weight_decay = piece.weight_decay;
+      kernels::adamw_update(step, piece.gradient, piece.parameter, piece.first_moment, piece.second_moment, 0,
+                            piece.size);
+    }
   });
 }
 

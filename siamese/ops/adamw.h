@@ -1,7 +1,9 @@
-// One AdamW step with decoupled weight decay (Loshchilov & Hutter 2019), in place:
+// One AdamW step with decoupled weight decay (Loshchilov & Hutter 2019), in place, over all parameters in one pass:
 //   g <- clip * g;  p <- (1 - lr * decay) p;  m <- b1 m + (1 - b1) g;  v <- b2 v + (1 - b2) g^2
 //   p <- p - lr / (1 - b1^t) * m / (sqrt(v) / sqrt(1 - b2^t) + eps)
 #pragma once
+
+#include <vector>
 
 #include <ATen/core/Tensor.h>
 
@@ -12,18 +14,23 @@ struct AdamWArguments {
   double beta1 = 0.9;
   double beta2 = 0.95;
   double eps = 1e-8;
-  double weight_decay = 0;
   double clip_scale = 1;
   int64_t applied_steps = 1;  // t, this step included
 };
 
-void adamw_step(const AdamWArguments& arguments, const at::Tensor& gradient, const at::Tensor& parameter,
-                const at::Tensor& first_moment, const at::Tensor& second_moment);
+struct AdamWTensors {
+  at::Tensor gradient;  // undefined: the parameter was no part of this step and stays
+  at::Tensor parameter;
+  at::Tensor first_moment;
+  at::Tensor second_moment;
+  double weight_decay = 0;
+};
+
+void adamw_step(const AdamWArguments& arguments, const std::vector<AdamWTensors>& list);
 
 namespace plain {
 
-void adamw_step(const AdamWArguments& arguments, const at::Tensor& gradient, const at::Tensor& parameter,
-                const at::Tensor& first_moment, const at::Tensor& second_moment);
+void adamw_step(const AdamWArguments& arguments, const std::vector<AdamWTensors>& list);
 
 }  // namespace plain
 

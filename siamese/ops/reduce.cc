@@ -72,10 +72,32 @@ double sum_squares(const at::Tensor& tensor) {
 }
 
 double sum_squares(const std::vector<at::Tensor>& tensors) {
+  struct Part {
+    const float* data;
+    int64_t begin;
+    int64_t end;
+    double sum;
+  };
+  std::vector<Part> parts;
   double total = 0;
   for (const auto& tensor : tensors) {
-    if (tensor.defined()) total += sum_squares(tensor);
+    if (!tensor.defined() || tensor.numel() == 0) continue;
+    if (!tensor.is_contiguous() || !use_fused("sum_squares", {tensor})) {
+      total += plain::sum_squares(tensor);
+      continue;
+    }
+    const kernels::Partition partition = kernels::partition_elements(tensor.numel());
+    for (int64_t part = 0; part < partition.parts; ++part) {
+      parts.push_back({tensor.const_data_ptr<float>(), partition.begin(part), partition.end(part), 0});
+    }
   }
+  at::parallel_for(0, static_cast<int64_t>(parts.size()), 4, [&](int64_t first, int64_t last) {
+    for (int64_t i = first; i < last; ++i) {
+      Part& part = parts[static_cast<size_t>(i)];
+      part.sum = kernels::sum_squares(part.data, part.begin, part.end);
+    }
+  });
+  for (const auto& part : parts) total += part.sum;
   return total;
 }
 

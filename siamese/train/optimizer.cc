@@ -25,18 +25,18 @@ double AdamW::gradient_norm() const {
 
 void AdamW::step(double lr, double norm) {
   ++applied_steps_;
-  ops::AdamWArguments arguments{.lr = lr,
-                                .beta1 = config_.beta1,
-                                .beta2 = config_.beta2,
-                                .eps = config_.eps,
-                                .clip_scale = config_.clip > 0 && norm > config_.clip ? config_.clip / norm : 1,
-                                .applied_steps = applied_steps_};
+  const ops::AdamWArguments arguments{.lr = lr,
+                                      .beta1 = config_.beta1,
+                                      .beta2 = config_.beta2,
+                                      .eps = config_.eps,
+                                      .clip_scale = config_.clip > 0 && norm > config_.clip ? config_.clip / norm : 1,
+                                      .applied_steps = applied_steps_};
+  std::vector<ops::AdamWTensors> list;
   for (const auto& slot : slots_) {
-    const at::Tensor& gradient = slot.parameter.value.grad();
-    if (!gradient.defined()) continue;  // not part of this step's graph
-    arguments.weight_decay = slot.weight_decay;
-    ops::adamw_step(arguments, gradient, slot.parameter.value.detach(), slot.first_moment, slot.second_moment);
+    const at::Tensor& value = slot.parameter.value;
+    list.push_back({value.grad(), value.detach(), slot.first_moment, slot.second_moment, slot.weight_decay});
   }
+  ops::adamw_step(arguments, list);
 }
 
 std::vector<models::NamedTensor> AdamW::state() const {

@@ -12,6 +12,7 @@
 #include "siamese/io/safetensors.h"
 #include "siamese/models/registry.h"
 #include "siamese/models/weights.h"
+#include "siamese/ops/gradient.h"
 
 namespace siamese::train {
 namespace {
@@ -48,6 +49,7 @@ Trainer::Trainer(const RunConfig& config, bool resuming)
                                         config.train.seed)),
       test_data_(data::open_dataset(config.data, data::Split::test, config.model.context, config.model.vocab, 0)),
       model_(make_initial_model(config, resuming)),
+      gradients_(model_->parameters()),
       optimizer_(config.optim, model_->parameters()) {}
 
 Trainer::~Trainer() = default;
@@ -66,7 +68,8 @@ StepMetrics Trainer::step() {
   SiteRecorder recorder;
   const bool record = train.record_every > 0 && (state_.step == 0 || metrics.step % train.record_every == 0);
   const data::Batch batch = prefetcher_->next();
-  model_->parameters().zero_grad();
+  gradients_.zero();
+  const ops::GradientsInPlace in_place;
   for (int64_t first = 0; first < train.batch; first += train.micro_batch) {
     models::LossOptions options;
     options.stack.recompute_every = config_.engine.recompute;

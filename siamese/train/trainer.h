@@ -43,6 +43,7 @@ class Trainer {
   std::unique_ptr<data::Dataset> training_data_;  // before the model: bad data is found in no time
   std::unique_ptr<data::Dataset> test_data_;
   std::unique_ptr<models::Model> model_;
+  nn::GradientBuffer gradients_;
   AdamW optimizer_;
   std::unique_ptr<data::Prefetcher> prefetcher_;  // made at the first step
   TrainerState state_;

@@ -65,8 +65,8 @@ TEST(Matrix, OverfitsOneBatch) {
       if (loss < 0.05) break;
       for (size_t i = 0; i < moments.size(); ++i) {
         const at::Tensor& value = model->parameters().list()[i].value;
-        ops::adamw_step({.lr = 3e-3, .applied_steps = step}, value.grad(), value.detach(), moments[i].first,
-                        moments[i].second);
+        ops::adamw_step({.lr = 3e-3, .applied_steps = step},
+                        {{value.grad(), value.detach(), moments[i].first, moments[i].second}});
       }
     }
     EXPECT_LT(loss, 0.05) << scheme;

@@ -17,16 +17,11 @@ TEST(AdamW, FusedAndPlainEqualTheFormulaInDouble) {
     std::vector<at::Tensor> fused = {start.clone(), at::zeros_like(start), at::zeros_like(start)};
     std::vector<at::Tensor> plain_state = {start.clone(), at::zeros_like(start), at::zeros_like(start)};
     for (int64_t t = 1; t <= 5; ++t) {
-      const AdamWArguments a{.lr = 3e-3,
-                             .beta1 = 0.9,
-                             .beta2 = 0.95,
-                             .eps = 1e-8,
-                             .weight_decay = 0.1,
-                             .clip_scale = 0.7,
-                             .applied_steps = t};
+      const AdamWArguments a{
+          .lr = 3e-3, .beta1 = 0.9, .beta2 = 0.95, .eps = 1e-8, .clip_scale = 0.7, .applied_steps = t};
       const at::Tensor gradient = randn({size}, 10 + static_cast<uint64_t>(t), at::kFloat);
-      adamw_step(a, gradient, fused[0], fused[1], fused[2]);
-      plain::adamw_step(a, gradient, plain_state[0], plain_state[1], plain_state[2]);
+      adamw_step(a, {{gradient, fused[0], fused[1], fused[2], 0.1}});
+      plain::adamw_step(a, {{gradient, plain_state[0], plain_state[1], plain_state[2], 0.1}});
       const at::Tensor g = gradient.to(at::kDouble) * 0.7;
       m = 0.9 * m + 0.1 * g;
       v = 0.95 * v + 0.05 * g * g;
