@@ -36,10 +36,15 @@ void check(const OptimConfig& optim) {
   }
 }
 
+constexpr int64_t kMaxBatch = 1 << 20;
+// Elements of one hidden state, [tokens, width], of a forward pass: 512 tokens of width 256. From about there on a
+// matrix product runs as fast as it ever will, and what lies between two products still fits a shared cache.
+constexpr int64_t kLeanActivation = 1 << 17;
+
 void check(const RunConfig& config) {
   const TrainConfig& train = config.train;
   require(train.steps >= 1, "train.steps", "at least 1", train.steps);
-  require(train.batch >= 1 && train.batch <= 1 << 20, "train.batch", "a number of samples from 1 to 1048576",
+  require(train.batch >= 1 && train.batch <= kMaxBatch, "train.batch", "a number of samples from 1 to 1048576",
           train.batch);
   require(train.micro_batch >= 1 && train.batch % train.micro_batch == 0, "train.micro_batch",
           "a divisor of train.batch (" + std::to_string(train.batch) + ")", train.micro_batch);
@@ -63,6 +68,14 @@ void check(const RunConfig& config) {
   require(config.init.std >= 0, "init.std", "a number >= 0 (0 = the rule's own)", config.init.std);
   require(config.init.cut == 0 || config.init.cut >= 0.5, "init.cut",
           "0 (uncut) or at least 0.5: below that almost every draw is thrown away", config.init.cut);
+}
+
+int64_t lean_micro_batch(int64_t batch, int64_t context, int64_t width) {
+  int64_t samples = 1;
+  for (int64_t divisor = 2; divisor <= batch; ++divisor) {
+    if (batch % divisor == 0 && divisor * context * width <= kLeanActivation) samples = divisor;
+  }
+  return samples;
 }
 
 }  // namespace
@@ -90,8 +103,10 @@ RunConfig read_config(const config::Value& value) {
   config::read(value, "", config);
   data::check(config.data);
   models::resolve(config.model, data::make_codec(config.data)->vocab());
-  if (config.train.micro_batch == 0) config.train.micro_batch = config.train.batch;
   check(config.optim);
+  if (config.train.micro_batch == 0 && config.train.batch >= 1 && config.train.batch <= kMaxBatch) {
+    config.train.micro_batch = lean_micro_batch(config.train.batch, config.model.context, config.model.width);
+  }
   check(config);
   return config;
 }

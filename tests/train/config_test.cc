@@ -64,5 +64,16 @@ TEST(RunConfig, ShippedRecipesAreValidAndCountTheirParameters) {
   EXPECT_GE(recipes, 8);
 }
 
+TEST(Config, MicroBatchesOfAFewHundredTokens) {
+  const auto micro_batch = [](const std::string& width, const std::string& batch) {
+    return tiny_config({"model.width=" + width, "model.context=256", "train.batch=" + batch}).train.micro_batch;
+  };
+  EXPECT_EQ(micro_batch("256", "8"), 2);
+  EXPECT_EQ(micro_batch("256", "9"), 1);  // 2 does not divide it
+  EXPECT_EQ(micro_batch("64", "12"), 6);
+  EXPECT_EQ(micro_batch("768", "4"), 1);
+  EXPECT_EQ(micro_batch("16", "4"), 4);
+}
+
 }  // namespace
 }  // namespace siamese::train
