@@ -50,13 +50,13 @@ class Bench:
         minutes, seconds = divmod(int(time.monotonic() - self.start), 60)
         print(f"bench {minutes:2}:{seconds:02}  {text}", flush=True)
 
-    def measure(self, command: list[str], **labels: object) -> dict:
+    def measure(self, words: list[str], **labels: object) -> dict:
         """Runs one measurement, keeps the JSON object of its last line with the labels."""
         environment = dict(os.environ)
         environment.setdefault("TORCHINDUCTOR_CACHE_DIR", str(ROOT / "build/bench/inductor"))
-        run = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+        run = subprocess.run(words, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
         if run.returncode != 0:
-            sys.exit(f"bench: {' '.join(command)}: exit {run.returncode}\n{run.stderr.strip()}")
+            sys.exit(f"bench: {' '.join(words)}: exit {run.returncode}\n{run.stderr.strip()}")
         line = {**labels, **json.loads(run.stdout.strip().splitlines()[-1])}
         self.lines.append(line)
         with self.arguments.record.open("a") as record:
