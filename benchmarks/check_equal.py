@@ -13,7 +13,8 @@ import torch
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "benchmarks"))
-from model import LanguageModel, Shape  # noqa: E402
+from model import LanguageModel  # noqa: E402
+from shapes import Shape  # noqa: E402
 
 SHAPE = Shape(width=32, blocks=3, heads=4, ffn_width=48, vocab=256, context=40, batch=4)
 TOLERANCE = 1e-5

@@ -3,32 +3,12 @@ parts, F.rms_norm, F.scaled_dot_product_attention, F.cross_entropy. Schemes `pre
 of our checkpoints, so that one can be loaded and the losses compared (check_equal.py)."""
 
 import math
-from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-
-@dataclass(frozen=True)
-class Shape:
-    width: int
-    blocks: int
-    heads: int
-    ffn_width: int
-    vocab: int
-    context: int
-    batch: int
-    norm_eps: float = 1e-5
-    rope_theta: float = 10000.0
-
-
-# configs/bench/*.yaml
-SHAPES = {
-    "s": Shape(width=256, blocks=6, heads=8, ffn_width=1024, vocab=512, context=256, batch=8),
-    "d": Shape(width=256, blocks=24, heads=4, ffn_width=1024, vocab=512, context=256, batch=4),
-    "m": Shape(width=768, blocks=12, heads=12, ffn_width=2048, vocab=50304, context=512, batch=2),
-}
+from shapes import Shape
 
 
 class RMSNorm(nn.Module):

@@ -14,7 +14,8 @@ from pathlib import Path
 import torch
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
-from model import SHAPES, LanguageModel, make_optimizer  # noqa: E402
+from model import LanguageModel, make_optimizer  # noqa: E402
+import shapes  # noqa: E402
 
 
 def memory_mb(field: str) -> float:
@@ -35,7 +36,7 @@ def tensors_mb(model: torch.nn.Module, optimizer: torch.optim.Optimizer) -> floa
 
 def measure(arguments: argparse.Namespace) -> dict:
     idle = memory_mb("VmRSS")
-    shape = SHAPES[arguments.shape]
+    shape = shapes.load(arguments.shape)
     torch.manual_seed(1)
     model = LanguageModel(shape, arguments.scheme)
     optimizer = make_optimizer(model)
@@ -86,7 +87,7 @@ def measure(arguments: argparse.Namespace) -> dict:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--shape", choices=SHAPES, default="s")
+    parser.add_argument("--shape", choices=shapes.NAMES, default="s")
     parser.add_argument("--scheme", choices=("pre", "siamese"), default="siamese")
     parser.add_argument("--mode", choices=("eager", "compile"), default="eager")
     parser.add_argument("--steps", type=int, default=10)
