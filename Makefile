@@ -3,7 +3,7 @@
 #   make test    from a clean clone to all checks and tests passed; .ci/run calls exactly this
 .DEFAULT_GOAL := build
 .NOTPARALLEL:
-.PHONY: build demo test check asan lint format examples setup clean help
+.PHONY: build demo bench test check asan lint format examples setup clean help
 
 SIAMESE := build/release/siamese
 RUN_CLANG_TIDY := run-clang-tidy
@@ -23,6 +23,10 @@ demo: setup build ## train the default comparison; finished runs are kept, inter
 	$(SIAMESE) sweep configs/demo.yaml --out runs/demo
 	@printf '\nOpen %s/runs/demo/report.html in a browser.\n' "$(CURDIR)"
 
+bench: setup build ## measure kernels and training steps beside plain PyTorch into docs/performance.md (half an hour)
+	$(call say,Measuring; nothing else should run on this machine)
+	python3 benchmarks/run.py
+
 test: setup check ## every check and test
 	$(call say,Building the release preset and its tests)
 	cmake --preset release
@@ -39,6 +43,7 @@ test: setup check ## every check and test
 check: ## the checks that need no build: includes, file length, formatting, README
 	$(call say,Checking the tree)
 	python3 tools/test_tools.py
+	python3 benchmarks/test_render.py
 	python3 tools/check_includes.py
 	python3 tools/check_tree.py
 

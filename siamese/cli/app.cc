@@ -67,6 +67,7 @@ int run(int argc, char** argv) {
   add_upcycle(app);
   add_sweep(app, exit_code);
   add_report(app);
+  add_bench(app);
   add_config(app);
   add_schemes(app);
   try {

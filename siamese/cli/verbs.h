@@ -12,6 +12,7 @@ void add_generate(CLI::App& app);
 void add_upcycle(CLI::App& app);
 void add_sweep(CLI::App& app, int& exit_code);
 void add_report(CLI::App& app);
+void add_bench(CLI::App& app);
 void add_config(CLI::App& app);
 void add_schemes(CLI::App& app);
 

@@ -14,6 +14,7 @@ std::unique_ptr<Codec> make_codec(const DataConfig& config) {
     case Source::text:
       return byte_codec();
     case Source::tokens:
+    case Source::random:
       break;
   }
   return token_id_codec();

@@ -1,6 +1,6 @@
 // Text <-> token ids, without any data file: what `generate` and exact-match evaluation need.
 //   arithmetic: 16 characters (data/arithmetic.h)      text: bytes, id = byte value, vocab 256
-//   tokens: no text; ids are written as numbers ("15496 995")
+//   tokens, random: no text; ids are written as numbers ("15496 995")
 #pragma once
 
 #include <cstdint>

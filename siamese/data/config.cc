@@ -35,10 +35,14 @@ void check_files(const DataConfig& config) {
 }  // namespace
 
 void check(const DataConfig& config) {
-  if (config.source == Source::arithmetic) {
-    check_arithmetic(config);
-  } else {
-    check_files(config);
+  switch (config.source) {
+    case Source::arithmetic:
+      return check_arithmetic(config);
+    case Source::text:
+    case Source::tokens:
+      return check_files(config);
+    case Source::random:
+      break;
   }
 }
 

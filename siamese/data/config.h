@@ -9,7 +9,7 @@
 
 namespace siamese::data {
 
-enum class Source { arithmetic, text, tokens };
+enum class Source { arithmetic, text, tokens, random };
 enum class LossOn { answers, all };
 
 struct DataConfig {
@@ -48,10 +48,11 @@ namespace siamese {
 
 template <>
 struct EnumText<data::Source> {
-  static constexpr EnumNames<data::Source, 3> names{{
+  static constexpr EnumNames<data::Source, 4> names{{
       {data::Source::arithmetic, "arithmetic"},
       {data::Source::text, "text"},
       {data::Source::tokens, "tokens"},
+      {data::Source::random, "random"},
   }};
 };
 

@@ -5,6 +5,7 @@
 #include "siamese/base/check.h"
 #include "siamese/data/arithmetic.h"
 #include "siamese/data/codec.h"
+#include "siamese/data/random_tokens.h"
 #include "siamese/data/text.h"
 #include "siamese/data/tokens.h"
 
@@ -25,9 +26,11 @@ std::unique_ptr<Dataset> open_dataset(const DataConfig& config, Split split, int
     case Source::text:
       return text_dataset(config, split, context, seed);
     case Source::tokens:
+      return token_dataset(config, split, context, vocab, seed);
+    case Source::random:
       break;
   }
-  return token_dataset(config, split, context, vocab, seed);
+  return random_tokens(vocab, split == Split::train ? seed : ~seed);
 }
 
 }  // namespace siamese::data

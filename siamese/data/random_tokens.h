@@ -1,4 +1,5 @@
-// Uniformly random tokens, all of them counted: samples for a model whose own data is not at hand.
+// Uniformly random tokens, all of them counted: samples for a model whose own data is not at
+// hand, and `data.source: random` for benchmarks. There is nothing to learn in them.
 #pragma once
 
 #include <memory>

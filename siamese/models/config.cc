@@ -29,7 +29,7 @@ void resolve(ModelConfig& config, int64_t data_vocab) {
   if (config.ffn_width == 0) config.ffn_width = 4 * config.width;
   if (config.vocab == 0) config.vocab = data_vocab;
   require_size("ffn_width", config.ffn_width);
-  if (config.vocab == 0) throw UsageError("model.vocab: must be given when data.source is tokens");
+  if (config.vocab == 0) throw UsageError("model.vocab: must be given when data.source is tokens or random");
   require_size("vocab", config.vocab, int64_t{1} << 28);
   require(config.vocab >= data_vocab, "vocab", "at least the " + std::to_string(data_vocab) + " symbols of the data",
           config.vocab);

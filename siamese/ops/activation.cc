@@ -8,6 +8,7 @@
 
 #include "siamese/ops/mode.h"
 #include "siamese/ops/partials.h"
+#include "siamese/ops/scope.h"
 
 namespace siamese::ops {
 
@@ -61,6 +62,7 @@ class FusedActivation : public torch::autograd::Function<FusedActivation> {
 }  // namespace
 
 at::Tensor activation(Activation kind, const at::Tensor& x) {
+  const PartScope scope("siamese::activation");
   if (!use_fused("activation", {x})) return plain::activation(kind, x);
   return FusedActivation::apply(kind, x);
 }

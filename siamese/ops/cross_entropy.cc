@@ -3,10 +3,12 @@
 #include <ATen/ATen.h>
 
 #include "siamese/ops/reduce.h"
+#include "siamese/ops/scope.h"
 
 namespace siamese::ops {
 
 CrossEntropy cross_entropy(const at::Tensor& logits, const at::Tensor& targets, const at::Tensor& weights) {
+  const PartScope scope("siamese::loss");
   const at::Tensor normalizer = at::logsumexp(logits, {-1});
   at::Tensor nll = normalizer - logits.gather(-1, targets.unsqueeze(-1)).squeeze(-1);
   at::Tensor z = normalizer.square();

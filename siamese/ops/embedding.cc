@@ -6,6 +6,7 @@
 
 #include "siamese/ops/gradient.h"
 #include "siamese/ops/mode.h"
+#include "siamese/ops/scope.h"
 
 namespace siamese::ops {
 
@@ -50,6 +51,7 @@ class FusedEmbedding : public torch::autograd::Function<FusedEmbedding> {
 }  // namespace
 
 at::Tensor embedding(const at::Tensor& table, const at::Tensor& indices) {
+  const PartScope scope("siamese::embedding");
   if (!use_fused("embedding", {table})) return plain::embedding(table, indices);
   return FusedEmbedding::apply(table, indices);
 }

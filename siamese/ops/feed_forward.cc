@@ -10,6 +10,7 @@
 #include "siamese/ops/partials.h"
 #include "siamese/ops/pointers.h"
 #include "siamese/ops/product.h"
+#include "siamese/ops/scope.h"
 
 namespace siamese::ops {
 
@@ -24,6 +25,31 @@ at::Tensor feed_forward(Activation kind, const at::Tensor& x, const FeedForwardW
 
 namespace {
 
+void activate(Activation kind, const at::Tensor& projected, const at::Tensor& active) {
+  const PartScope scope("siamese::activation");
+  const int64_t hidden = active.size(1);
+  at::parallel_for(0, active.size(0), row_grain(hidden), [&](int64_t begin, int64_t end) {
+    kernels::activation_forward(kind, projected.const_data_ptr<float>(), active.mutable_data_ptr<float>(), begin, end,
+                                hidden);
+  });
+}
+
+// From the gradient of the activation's output, in `active`: the gradient of the projection, and in the place of that
+// gradient the activation's output once more.
+void activate_backward(Activation kind, const at::Tensor& projected, const at::Tensor& active,
+                       const at::Tensor& dprojected) {
+  const PartScope scope("siamese::activation");
+  const int64_t hidden = active.size(1);
+  at::parallel_for(0, active.size(0), row_grain(hidden), [&](int64_t begin, int64_t end) {
+    float* const value = active.mutable_data_ptr<float>();
+    for (int64_t row = begin; row < end; ++row) {
+      kernels::activation_backward(kind, projected.const_data_ptr<float>(), value, dprojected.mutable_data_ptr<float>(),
+                                   row, row + 1, hidden);
+      kernels::activation_forward(kind, projected.const_data_ptr<float>(), value, row, row + 1, hidden);
+    }
+  });
+}
+
 class FusedFeedForward : public torch::autograd::Function<FusedFeedForward> {
  public:
   static at::Tensor forward(torch::autograd::AutogradContext* context, Activation kind, const at::Tensor& x,
@@ -32,12 +58,8 @@ class FusedFeedForward : public torch::autograd::Function<FusedFeedForward> {
     const at::Tensor flat = x.reshape({-1, x.size(-1)});
     at::Tensor projected = times_transposed(flat, w_in);
     if (b_in.has_value()) projected.add_(*b_in);
-    const int64_t hidden = w_out.size(1);
-    at::Tensor active = at::empty({flat.size(0), hidden}, x.options());
-    at::parallel_for(0, flat.size(0), row_grain(hidden), [&](int64_t begin, int64_t end) {
-      kernels::activation_forward(kind, projected.const_data_ptr<float>(), active.mutable_data_ptr<float>(), begin, end,
-                                  hidden);
-    });
+    const at::Tensor active = at::empty({flat.size(0), w_out.size(1)}, x.options());
+    activate(kind, projected, active);
     context->save_for_backward({flat, projected, w_in, w_out});
     context->saved_data["kind"] = static_cast<int64_t>(kind);
     context->saved_data["biases"] = b_in.has_value();
@@ -55,18 +77,10 @@ class FusedFeedForward : public torch::autograd::Function<FusedFeedForward> {
     const auto kind = static_cast<Activation>(context->saved_data["kind"].toInt());
     const at::Tensor dy = grads[0].reshape({-1, w_out.size(0)}).contiguous();
     const bool biases = context->saved_data["biases"].toBool();  // an absent tensor has no place among the edges
-    const int64_t hidden = w_out.size(1);
     // The gradient of the activation's output, which a row's activation then overwrites.
     at::Tensor active = times(dy, w_out);
     at::Tensor dprojected = at::empty_like(projected);
-    at::parallel_for(0, dy.size(0), row_grain(hidden), [&](int64_t begin, int64_t end) {
-      float* const value = active.mutable_data_ptr<float>();
-      for (int64_t row = begin; row < end; ++row) {
-        kernels::activation_backward(kind, projected.const_data_ptr<float>(), value,
-                                     dprojected.mutable_data_ptr<float>(), row, row + 1, hidden);
-        kernels::activation_forward(kind, projected.const_data_ptr<float>(), value, row, row + 1, hidden);
-      }
-    });
+    activate_backward(kind, projected, active, dprojected);
     const at::Tensor dw_out =
         context->needs_input_grad(biases ? 3 : 2) ? weight_gradient(w_out, dy, active) : at::Tensor();
     active.reset();

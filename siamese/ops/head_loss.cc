@@ -15,6 +15,7 @@
 #include "siamese/ops/pointers.h"
 #include "siamese/ops/product.h"
 #include "siamese/ops/reduce.h"
+#include "siamese/ops/scope.h"
 
 namespace siamese::ops {
 
@@ -49,6 +50,26 @@ at::Tensor weighted_sum(const at::Tensor& rows, const at::Tensor& weights) {
   return fixed_sum(weights.defined() ? rows * weights : rows);
 }
 
+// The losses of a chunk of logits; with scales also the gradient, in the logits' place.
+void chunk_losses(const at::Tensor& logits, const at::Tensor& targets, const at::Tensor& weights,
+                  const at::Tensor& losses, const HeadLossScales* scales) {
+  const PartScope scope("siamese::loss");
+  const int64_t vocab = logits.size(1);
+  const kernels::CrossEntropyRows rows{.logits = logits.mutable_data_ptr<float>(),
+                                       .targets = targets.const_data_ptr<int64_t>(),
+                                       .weights = data_or_null(weights),
+                                       .nll = losses[0].mutable_data_ptr<float>(),
+                                       .z = losses[1].mutable_data_ptr<float>(),
+                                       .vocab = vocab};
+  at::parallel_for(0, logits.size(0), std::max<int64_t>(1, 4096 / vocab), [&](int64_t begin, int64_t end) {
+    if (scales != nullptr) {
+      kernels::cross_entropy_with_gradient(rows, scales->nll, scales->z, begin, end);
+    } else {
+      kernels::cross_entropy(rows, begin, end);
+    }
+  });
+}
+
 // Returns objective, nll, z.
 class FusedHeadLoss : public torch::autograd::Function<FusedHeadLoss> {
  public:
@@ -59,8 +80,7 @@ class FusedHeadLoss : public torch::autograd::Function<FusedHeadLoss> {
     const at::Tensor weights = given_weights.value_or(at::Tensor());
     const int64_t rows = hidden.size(0);
     const int64_t vocab = weight.size(0);
-    const at::Tensor nll = at::empty({rows}, hidden.options());
-    const at::Tensor z = at::empty({rows}, hidden.options());
+    const at::Tensor losses = at::empty({2, rows}, hidden.options());
     const bool in_place = want_gradients && adds_in_place(weight);
     at::Tensor dhidden, dweight;
     if (want_gradients) {
@@ -72,28 +92,17 @@ class FusedHeadLoss : public torch::autograd::Function<FusedHeadLoss> {
       const int64_t count = std::min(chunk, rows - first);
       const at::Tensor part = hidden.narrow(0, first, count);
       const at::Tensor logits = times_transposed(part, weight);
-      const kernels::CrossEntropyRows args{
-          .logits = logits.mutable_data_ptr<float>(),
-          .targets = targets.const_data_ptr<int64_t>() + first,
-          .weights = weights.defined() ? weights.const_data_ptr<float>() + first : nullptr,
-          .nll = nll.mutable_data_ptr<float>() + first,
-          .z = z.mutable_data_ptr<float>() + first,
-          .vocab = vocab};
-      at::parallel_for(0, count, std::max<int64_t>(1, 4096 / vocab), [&](int64_t begin, int64_t end) {
-        if (want_gradients) {
-          kernels::cross_entropy_with_gradient(args, scales.nll, scales.z, begin, end);
-        } else {
-          kernels::cross_entropy(args, begin, end);
-        }
-      });
+      chunk_losses(logits, targets.narrow(0, first, count),
+                   weights.defined() ? weights.narrow(0, first, count) : weights, losses.narrow(1, first, count),
+                   want_gradients ? &scales : nullptr);
       if (!want_gradients) continue;
       dhidden.narrow(0, first, count).copy_(times(logits, weight));
       if (dweight.defined()) dweight.addmm_(logits.t(), part);
     }
     context->save_for_backward({dhidden, in_place ? at::Tensor() : dweight});
     context->saved_data["in_place"] = in_place;
-    const at::Tensor nll_sum = weighted_sum(nll, weights);
-    const at::Tensor z_sum = weighted_sum(z, weights);
+    const at::Tensor nll_sum = weighted_sum(losses[0], weights);
+    const at::Tensor z_sum = weighted_sum(losses[1], weights);
     const at::Tensor objective = nll_sum * scales.nll;
     context->mark_non_differentiable({nll_sum, z_sum});
     return {scales.z == 0 ? objective : objective + z_sum * scales.z, nll_sum, z_sum};
@@ -112,6 +121,11 @@ class FusedHeadLoss : public torch::autograd::Function<FusedHeadLoss> {
 };
 
 }  // namespace
+
+void cross_entropy_in_place(const at::Tensor& logits, const at::Tensor& targets, const at::Tensor& weights,
+                            const at::Tensor& losses, const HeadLossScales& scales) {
+  chunk_losses(logits, targets, weights, losses, &scales);
+}
 
 HeadLoss head_loss(const at::Tensor& hidden, const at::Tensor& weight, const at::Tensor& targets,
                    const at::Tensor& weights, const HeadLossScales& scales) {

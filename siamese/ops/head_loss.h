@@ -22,6 +22,10 @@ struct HeadLoss {
 HeadLoss head_loss(const at::Tensor& hidden, const at::Tensor& weight, const at::Tensor& targets,
                    const at::Tensor& weights, const HeadLossScales& scales);
 
+// One chunk of it: losses [2, rows] gets nll and z, not weighted; the logits become the gradient of the objective.
+void cross_entropy_in_place(const at::Tensor& logits, const at::Tensor& targets, const at::Tensor& weights,
+                            const at::Tensor& losses, const HeadLossScales& scales);
+
 namespace plain {
 
 HeadLoss head_loss(const at::Tensor& hidden, const at::Tensor& weight, const at::Tensor& targets,

@@ -11,6 +11,7 @@
 #include "siamese/ops/norm.h"
 #include "siamese/ops/partials.h"
 #include "siamese/ops/pointers.h"
+#include "siamese/ops/scope.h"
 
 namespace siamese::ops {
 
@@ -214,6 +215,7 @@ kernels::RowNorm numbers_of(const JunctionNorm& norm) {
 }  // namespace
 
 JunctionResult junction(const Junction& j) {
+  const PartScope scope("siamese::junction");
   const auto slots = slots_of(j);
   if (!one_kind_of_norm(j) || !use_fused("junction", {j.branch, j.x, j.y, j.x_scale, j.y_norm.gain, j.x_norm.gain})) {
     return plain::junction(j);

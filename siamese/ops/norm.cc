@@ -11,6 +11,7 @@
 #include "siamese/ops/mode.h"
 #include "siamese/ops/partials.h"
 #include "siamese/ops/pointers.h"
+#include "siamese/ops/scope.h"
 
 namespace siamese::ops {
 
@@ -129,11 +130,13 @@ class LayerNorm : public torch::autograd::Function<LayerNorm> {
 }  // namespace
 
 at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& gain, double eps) {
+  const PartScope scope("siamese::norm");
   if (!use_fused("rms_norm", {x, gain})) return plain::rms_norm(x, gain, eps);
   return RmsNorm::apply(x, if_defined(gain), eps);
 }
 
 at::Tensor layer_norm(const at::Tensor& x, const at::Tensor& gain, const at::Tensor& bias, double eps) {
+  const PartScope scope("siamese::norm");
   if (!use_fused("layer_norm", {x, gain, bias})) return plain::layer_norm(x, gain, bias, eps);
   return LayerNorm::apply(x, if_defined(gain), if_defined(bias), eps);
 }

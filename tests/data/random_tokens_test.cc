@@ -24,5 +24,20 @@ TEST(RandomTokens, AreAFunctionOfSeedAndPositionAndUseTheWholeVocabulary) {
   EXPECT_NE(draw(2, 5), tokens);
 }
 
+TEST(RandomTokens, AreADataSourceWithoutFilesWhoseSidesDiffer) {
+  DataConfig config;
+  config.source = Source::random;
+  const auto draw = [&](Split split) {
+    std::vector<int64_t> tokens(33);
+    std::vector<float> weights(32);
+    const auto dataset = open_dataset(config, split, 32, 100, 0);
+    EXPECT_EQ(dataset->vocab(), 100);
+    dataset->sample(0, tokens, weights);
+    return tokens;
+  };
+  EXPECT_NE(draw(Split::train), draw(Split::test));
+  EXPECT_EQ(draw(Split::train), draw(Split::train));
+}
+
 }  // namespace
 }  // namespace siamese::data

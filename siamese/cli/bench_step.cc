@@ -1,0 +1,104 @@
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "siamese/base/timing.h"
+#include "siamese/cli/bench.h"
+#include "siamese/cli/paths.h"
+#include "siamese/cli/table.h"
+#include "siamese/train/step_benchmark.h"
+
+namespace siamese::cli {
+namespace bench_step {
+
+struct Arguments {
+  std::string config;
+  std::vector<std::string> overrides;
+  train::StepBenchmarkOptions options;
+  bool json = false;
+};
+
+nlohmann::ordered_json to_json(const std::string& config, const std::string& scheme,
+                               const train::StepBenchmark& result) {
+  const auto at = [&](double share) { return quantile(result.step_ms, share); };
+  return {{"bench", "step"},
+          {"config", config},
+          {"scheme", scheme},
+          {"parameters", result.parameters},
+          {"tokens", result.tokens},
+          {"threads", result.threads},
+          {"steps", result.step_ms.size()},
+          {"median_ms", result.median_ms()},
+          {"p25_ms", at(0.25)},
+          {"p75_ms", at(0.75)},
+          {"min_ms", at(0)},
+          {"tokens_per_s", result.tokens_per_s()},
+          {"gflops", result.gflops()},
+          {"fma_gflops", result.fma_gflops},
+          {"peak_share", result.gflops() / result.fma_gflops},
+          {"idle_rss_mb", result.idle_rss_mb},
+          {"peak_rss_mb", result.peak_rss_mb},
+          {"state_mb", result.state_mb},
+          {"loss", result.loss},
+          {"part_ms", result.part_ms}};
+}
+
+std::string parts_table(const std::map<std::string, double>& part_ms) {
+  std::vector<std::pair<std::string, double>> parts(part_ms.begin(), part_ms.end());
+  std::stable_sort(parts.begin(), parts.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
+  double total = 0;
+  for (const auto& part : parts) total += part.second;
+  std::vector<std::vector<std::string>> rows = {{"part", "ms a step", "share"}};
+  for (const auto& [part, ms] : parts) {
+    rows.push_back({part, fmt::format("{:.2f}", ms), fmt::format("{:.1f} %", 100 * ms / total)});
+  }
+  return text_table(rows);
+}
+
+void run(const Arguments& arguments) {
+  const auto config = load_run_config(arguments.config, arguments.overrides);
+  train::apply_engine(config.engine);
+  const train::StepBenchmark result = train::benchmark_step(config, arguments.options);
+  const auto json = to_json(arguments.config, config.model.residual, result);
+  if (arguments.json) {
+    std::printf("%s\n", json.dump().c_str());
+    return;
+  }
+  const auto rows = std::vector<std::vector<std::string>>{
+      {"scheme", config.model.residual},
+      {"step",
+       fmt::format("{:.1f} ms (median of {}; quartiles {:.1f} and {:.1f}) on {} threads", result.median_ms(),
+                   result.step_ms.size(), json["p25_ms"].get<double>(), json["p75_ms"].get<double>(), result.threads)},
+      {"tokens", fmt::format("{:.0f} a second, {} a step", result.tokens_per_s(), result.tokens)},
+      {"GFLOP/s", fmt::format("{:.1f}, {:.0f} % of the {:.1f} of multiply-adds in registers", result.gflops(),
+                              100 * result.gflops() / result.fma_gflops, result.fma_gflops)},
+      {"memory",
+       fmt::format("{:.0f} MB at most: {:.0f} idle, {:.0f} parameters, gradients and moments, {:.0f} the rest",
+                   result.peak_rss_mb, result.idle_rss_mb, result.state_mb,
+                   result.peak_rss_mb - result.idle_rss_mb - result.state_mb)}};
+  std::printf("%s", text_table(rows).c_str());
+  if (!result.part_ms.empty()) std::printf("\n%s", parts_table(result.part_ms).c_str());
+}
+
+}  // namespace bench_step
+
+void add_bench_step(CLI::App& bench) {
+  auto* const verb = bench.add_subcommand("step", "The whole training step on random tokens: time, memory, parts");
+  const auto arguments = std::make_shared<bench_step::Arguments>();
+  constexpr int64_t kMost = 1 << 20;
+  verb->add_option("CONFIG", arguments->config, "A YAML file or the name of a recipe, such as bench/s")->required();
+  verb->add_option("OVERRIDES", arguments->overrides, "key=value, for any key of the config");
+  verb->add_option("--steps", arguments->options.steps, "Steps that are timed")->check(CLI::Range(int64_t{1}, kMost));
+  verb->add_option("--warmup", arguments->options.warmup, "Steps before them")->check(CLI::Range(int64_t{0}, kMost));
+  verb->add_option("--part-steps", arguments->options.part_steps, "Further steps, watched for the time of each part")
+      ->check(CLI::Range(int64_t{0}, kMost));
+  verb->add_flag("--json", arguments->json, "One JSON object on stdout");
+  verb->footer("Example: siamese bench step bench/s model.residual=pre --steps 20");
+  verb->callback([arguments] { bench_step::run(*arguments); });
+}
+
+}  // namespace siamese::cli

@@ -1,0 +1,59 @@
+#include <cstdio>
+#include <memory>
+#include <set>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+#include <unistd.h>
+
+#include <torch/version.h>
+
+#include "siamese/cli/bench.h"
+#include "siamese/cli/table.h"
+#include "siamese/cli/verbs.h"
+#include "siamese/kernels/simd.h"
+#include "siamese/ops/machine.h"
+#include "siamese/train/config.h"
+
+namespace siamese::cli {
+namespace bench_machine {
+
+void print_machine(bool json) {
+  const int cores = static_cast<int>(train::core_count());
+  const double memory_gb =
+      static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGE_SIZE)) / (1 << 30);
+  nlohmann::ordered_json result = {{"bench", "machine"},     {"cpu", train::cpu_name()},
+                                   {"cores", cores},         {"simd", kernels::simd_level()},
+                                   {"memory_gb", memory_gb}, {"torch", TORCH_VERSION}};
+  std::vector<std::vector<std::string>> rows = {{"threads", "multiply-adds GFLOP/s", "triad GB/s"}};
+  for (const int threads : std::set<int>{1, cores}) {
+    const double fma = ops::fma_gflops(threads);
+    const double triad = ops::triad_gb_per_s(threads);
+    rows.push_back({std::to_string(threads), fmt::format("{:.1f}", fma), fmt::format("{:.1f}", triad)});
+    result["threads"].push_back({{"threads", threads}, {"fma_gflops", fma}, {"triad_gb_per_s", triad}});
+  }
+  if (json) {
+    std::printf("%s\n", result.dump().c_str());
+    return;
+  }
+  std::printf("%s, %d cores, %s, %.1f GB, LibTorch %s\n%s", train::cpu_name().c_str(), cores,
+              kernels::simd_level().c_str(), memory_gb, TORCH_VERSION, text_table(rows).c_str());
+}
+
+}  // namespace bench_machine
+
+void add_bench(CLI::App& app) {
+  auto* const verb = app.add_subcommand("bench", "Measure the machine, kernels, a training step, generation");
+  verb->require_subcommand(1);
+  auto* const machine = verb->add_subcommand("machine", "Peak of multiply-adds and of memory, one thread and all");
+  const auto json = std::make_shared<bool>(false);
+  machine->add_flag("--json", *json, "One JSON object on stdout");
+  machine->footer("Example: siamese bench machine");
+  machine->callback([json] { bench_machine::print_machine(*json); });
+  add_bench_kernels(*verb);
+  add_bench_step(*verb);
+  add_bench_generate(*verb);
+}
+
+}  // namespace siamese::cli

@@ -1,0 +1,252 @@
+#include <map>
+#include <memory>
+
+#include <ATen/ATen.h>
+#include <torch/csrc/autograd/autograd.h>
+
+#include "siamese/cli/bench.h"
+#include "siamese/ops/activation.h"
+#include "siamese/ops/adamw.h"
+#include "siamese/ops/head_loss.h"
+#include "siamese/ops/junction.h"
+#include "siamese/ops/norm.h"
+#include "siamese/ops/reduce.h"
+#include "siamese/ops/rope.h"
+
+namespace siamese::cli {
+namespace kernel_cases_of {
+
+using Tensors = std::vector<at::Tensor>;
+
+// The least an operation can move, in arrays.
+struct Traffic {
+  int reads;
+  int writes;
+};
+
+// An operation with a gradient: two cases.
+struct Operation {
+  std::string name;
+  Traffic forward;
+  Traffic backward;
+  Tensors inputs;                  // that get gradients
+  std::function<Tensors()> apply;  // -> the outputs gradients come to
+};
+
+struct Shape {
+  int64_t rows;
+  int64_t cols;
+  int64_t elements() const { return rows * cols; }
+};
+
+at::Tensor leaf(at::IntArrayRef shape) { return at::randn(shape).requires_grad_(); }
+
+KernelCase forward_case(const Operation& operation, int64_t elements) {
+  const auto outputs = std::make_shared<Tensors>();
+  return {.name = operation.name,
+          .pass = "forward",
+          .reads = operation.forward.reads,
+          .writes = operation.forward.writes,
+          .elements = elements,
+          .prepare = [outputs] { outputs->clear(); },
+          .run = [outputs, apply = operation.apply] { *outputs = apply(); }};
+}
+
+KernelCase backward_case(const Operation& operation, int64_t elements) {
+  struct State {
+    Tensors outputs;
+    Tensors incoming;
+    Tensors gradients;
+  };
+  const auto state = std::make_shared<State>();
+  for (const auto& output : operation.apply()) state->incoming.push_back(at::ones_like(output));
+  return {.name = operation.name,
+          .pass = "backward",
+          .reads = operation.backward.reads,
+          .writes = operation.backward.writes,
+          .elements = elements,
+          .prepare =
+              [state, apply = operation.apply] {
+                state->gradients.clear();
+                state->outputs = apply();
+              },
+          .run =
+              [state, inputs = operation.inputs] {
+                state->gradients = torch::autograd::grad(state->outputs, inputs, state->incoming,
+                                                         /*retain_graph=*/true, /*create_graph=*/false);
+              }};
+}
+
+// --- junctions: the pending branch added, the streams' norms, the merge, the norm of the branch input -------------
+
+ops::JunctionNorm norm_of(Tensors& inputs, int64_t cols) {
+  inputs.push_back(leaf({cols}));
+  return {.present = true, .layer = false, .gain = inputs.back(), .bias = {}, .eps = 1e-5};
+}
+
+Operation junction(const std::string& name, Traffic forward, Traffic backward, const Tensors& inputs,
+                   const ops::Junction& pass) {
+  return {name, forward, backward, inputs, [pass] {
+            const ops::JunctionResult made = ops::junction(pass);
+            Tensors outputs = {made.input};
+            const bool writer = pass.y_skip != 1;  // post: the norm's output is the new stream
+            if (!writer) outputs.push_back(made.y);
+            if (pass.x.defined()) outputs.push_back(made.x);
+            return outputs;
+          }};
+}
+
+ops::Junction one_stream(Tensors& inputs, const Shape& shape) {
+  ops::Junction pass;
+  inputs = {leaf({shape.rows, shape.cols}), leaf({shape.rows, shape.cols})};
+  pass.branch = inputs[0];
+  pass.y = inputs[1];
+  pass.y_branch = 1;
+  pass.y_norm = norm_of(inputs, shape.cols);
+  return pass;
+}
+
+ops::Junction two_streams(Tensors& inputs, const Shape& shape) {
+  ops::Junction pass = one_stream(inputs, shape);
+  inputs.push_back(leaf({shape.rows, shape.cols}));
+  pass.x = inputs.back();
+  pass.x_branch = 0.5;
+  return pass;
+}
+
+Operation pre(const Shape& shape) {
+  Tensors inputs;
+  const ops::Junction pass = one_stream(inputs, shape);
+  return junction("junction pre", {2, 2}, {3, 1}, inputs, pass);
+}
+
+Operation post(const Shape& shape) {
+  Tensors inputs;
+  ops::Junction pass = one_stream(inputs, shape);
+  pass.y_skip = 1.5;
+  return junction("junction post, deepnorm", {2, 2}, {2, 2}, inputs, pass);
+}
+
+Operation peri(const Shape& shape) {
+  Tensors inputs;
+  ops::Junction pass = one_stream(inputs, shape);
+  pass.branch_norm = norm_of(inputs, shape.cols);
+  return junction("junction peri, sandwich", {2, 2}, {4, 2}, inputs, pass);
+}
+
+Operation siamese_post(const Shape& shape) {
+  Tensors inputs;
+  ops::Junction pass = two_streams(inputs, shape);
+  pass.x_norm = norm_of(inputs, shape.cols);
+  pass.input_norm = norm_of(inputs, shape.cols);
+  return junction("junction siamese, x=hybrid ffn", {3, 4}, {5, 3}, inputs, pass);
+}
+
+Operation siamese_hybrid(const Shape& shape) {
+  Tensors inputs;
+  ops::Junction pass = two_streams(inputs, shape);
+  inputs.push_back(leaf({shape.cols}));
+  pass.x_scale = inputs.back();
+  return junction("junction x=hybrid attention", {3, 3}, {5, 3}, inputs, pass);
+}
+
+// --- single passes -------------------------------------------------------------------------------------------------
+
+Operation rms_norm(const Shape& shape) {
+  const Tensors inputs = {leaf({shape.rows, shape.cols}), leaf({shape.cols})};
+  return {"rms_norm", {1, 1}, {2, 1}, inputs, [inputs] { return Tensors{ops::rms_norm(inputs[0], inputs[1], 1e-5)}; }};
+}
+
+Operation layer_norm(const Shape& shape) {
+  const Tensors inputs = {leaf({shape.rows, shape.cols}), leaf({shape.cols}), leaf({shape.cols})};
+  return {"layer_norm", {1, 1}, {2, 1}, inputs, [inputs] {
+            return Tensors{ops::layer_norm(inputs[0], inputs[1], inputs[2], 1e-5)};
+          }};
+}
+
+Operation swiglu(const Shape& shape) {
+  const Tensors inputs = {leaf({shape.rows, 2 * shape.cols})};
+  return {"swiglu", {2, 1}, {3, 2}, inputs, [inputs] {
+            return Tensors{ops::activation(ops::Activation::swiglu, inputs[0])};
+          }};
+}
+
+Operation gelu(const Shape& shape) {
+  const Tensors inputs = {leaf({shape.rows, shape.cols})};
+  return {
+      "gelu", {1, 1}, {2, 1}, inputs, [inputs] { return Tensors{ops::activation(ops::Activation::gelu, inputs[0])}; }};
+}
+
+Operation rope(const Shape& shape) {
+  constexpr int64_t kHeadDim = 64;
+  constexpr int64_t kTokens = 256;
+  const int64_t heads = std::max<int64_t>(1, shape.cols / kHeadDim);
+  const int64_t batch = std::max<int64_t>(1, shape.elements() / (kTokens * heads * kHeadDim));
+  const Tensors inputs = {leaf({batch, kTokens, heads, kHeadDim})};
+  const at::Tensor cos = at::rand({kTokens, 1, kHeadDim / 2});
+  const at::Tensor sin = at::rand({kTokens, 1, kHeadDim / 2});
+  return {"rope", {1, 1}, {1, 1}, inputs, [inputs, cos, sin] { return Tensors{ops::rope(inputs[0], cos, sin)}; }};
+}
+
+// Losses and the gradient in place of the logits, as head_loss does it chunk by chunk.
+KernelCase loss(const Shape& shape) {
+  constexpr int64_t kVocab = 4096;
+  const int64_t rows = std::max<int64_t>(1, shape.elements() / kVocab);
+  const at::Tensor logits = at::randn({rows, kVocab});
+  const at::Tensor targets = at::randint(kVocab, {rows}, at::kLong);
+  const at::Tensor losses = at::empty({2, rows});
+  return {.name = "cross_entropy",
+          .pass = "with gradient",
+          .reads = 1,
+          .writes = 1,
+          .in_place = 1,
+          .elements = rows * kVocab,
+          .prepare = [] {},
+          .run = [logits, targets, losses] { ops::cross_entropy_in_place(logits, targets, {}, losses, {}); }};
+}
+
+KernelCase adamw(const Shape& shape) {
+  const int64_t elements = shape.elements();
+  const Tensors state = {at::randn({elements}), at::randn({elements}), at::zeros({elements}), at::zeros({elements})};
+  return {.name = "adamw",
+          .pass = "update",
+          .reads = 4,
+          .writes = 3,
+          .in_place = 3,
+          .elements = elements,
+          .prepare = [] {},
+          .run =
+              [state] {
+                ops::adamw_step({.lr = 1e-3, .applied_steps = 10}, {{state[0], state[1], state[2], state[3], 0.1}});
+              }};
+}
+
+KernelCase gradient_norm(const Shape& shape) {
+  const at::Tensor gradient = at::randn({shape.elements()});
+  return {.name = "gradient norm",
+          .pass = "forward",
+          .reads = 1,
+          .writes = 0,
+          .elements = shape.elements(),
+          .prepare = [] {},
+          .run = [gradient] { ops::sum_squares(gradient); }};
+}
+
+}  // namespace kernel_cases_of
+
+std::vector<std::function<KernelCase()>> kernel_cases(int64_t rows, int64_t cols) {
+  namespace of = kernel_cases_of;
+  const of::Shape shape{rows, cols};
+  std::vector<std::function<KernelCase()>> cases;
+  for (auto* const make : {&of::pre, &of::siamese_post, &of::siamese_hybrid, &of::post, &of::peri, &of::rms_norm,
+                           &of::layer_norm, &of::swiglu, &of::gelu, &of::rope}) {
+    cases.push_back([make, shape] { return of::forward_case(make(shape), shape.elements()); });
+    cases.push_back([make, shape] { return of::backward_case(make(shape), shape.elements()); });
+  }
+  cases.push_back([shape] { return of::loss(shape); });
+  cases.push_back([shape] { return of::adamw(shape); });
+  cases.push_back([shape] { return of::gradient_norm(shape); });
+  return cases;
+}
+
+}  // namespace siamese::cli

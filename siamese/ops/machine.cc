@@ -1,0 +1,86 @@
+#include "siamese/ops/machine.h"
+
+#include <algorithm>
+#include <vector>
+
+#include <ATen/ATen.h>
+#include <ATen/Parallel.h>
+
+#include "siamese/base/check.h"
+#include "siamese/base/timing.h"
+
+namespace siamese::ops {
+namespace machine {
+
+class ThreadsGuard {
+ public:
+  explicit ThreadsGuard(int threads) : before_(at::get_num_threads()) { at::set_num_threads(threads); }
+  ~ThreadsGuard() { at::set_num_threads(before_); }
+  ThreadsGuard(const ThreadsGuard&) = delete;
+  ThreadsGuard& operator=(const ThreadsGuard&) = delete;
+
+ private:
+  int before_;
+};
+
+constexpr int kTries = 10;
+constexpr int64_t kStreamGrain = 16384;
+
+}  // namespace machine
+
+double fma_gflops(int threads) {
+  const machine::ThreadsGuard guard(threads);
+  constexpr int64_t kRounds = 4'000'000;  // some ten milliseconds
+  double best = 0;
+  for (int i = 0; i < machine::kTries; ++i) {
+    std::vector<double> flops(static_cast<size_t>(threads), 0);
+    std::vector<float> sinks(static_cast<size_t>(threads), 0);
+    const double seconds = seconds_of([&] {
+      at::parallel_for(0, threads, 1, [&](int64_t begin, int64_t end) {
+        for (int64_t thread = begin; thread < end; ++thread) {
+          const auto at = static_cast<size_t>(thread);
+          flops[at] = kernels::multiply_add_rounds(kRounds, &sinks[at]);
+        }
+      });
+    });
+    double total = 0;
+    for (const double done : flops) total += done;
+    best = std::max(best, total / seconds * 1e-9);
+  }
+  return best;
+}
+
+double triad_gb_per_s(int threads) {
+  const machine::ThreadsGuard guard(threads);
+  constexpr int64_t kElements = int64_t{1} << 24;  // 64 MB an array
+  const StreamLoop triad(2, 1, 0, kElements);
+  double best = 0;
+  for (int i = 0; i < machine::kTries; ++i) {
+    const double seconds = seconds_of([&] { triad.run(); });
+    best = std::max(best, 3 * sizeof(float) * static_cast<double>(kElements) / seconds * 1e-9);
+  }
+  return best;
+}
+
+StreamLoop::StreamLoop(int reads, int writes, int in_place, int64_t elements)
+    : reads_(reads), writes_(writes), elements_(elements) {
+  SIAMESE_INVARIANT(in_place <= reads && in_place <= writes);
+  SIAMESE_INVARIANT(reads <= kernels::kMaxStreamReads && writes <= kernels::kMaxStreamWrites);
+  // A little more than the elements: arrays a power of two apart would share their places in the caches.
+  const int64_t stride = elements + 1088;
+  memory_ = at::ones({(reads + writes - in_place) * stride}, at::kFloat);
+  float* const base = memory_.mutable_data_ptr<float>();
+  const auto array = [&](int index) { return base + index * stride; };
+  for (int i = 0; i < reads; ++i) in_[static_cast<size_t>(i)] = array(i);
+  for (int i = 0; i < writes; ++i) {
+    out_[static_cast<size_t>(i)] = i < in_place ? array(i) : array(reads + i - in_place);
+  }
+}
+
+void StreamLoop::run() const {
+  at::parallel_for(0, elements_, machine::kStreamGrain, [&](int64_t begin, int64_t end) {
+    kernels::stream(in_.data(), reads_, out_.data(), writes_, begin, end);
+  });
+}
+
+}  // namespace siamese::ops

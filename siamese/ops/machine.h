@@ -1,0 +1,35 @@
+// What this machine can do at best with a number of threads: what every other time is measured against.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include <ATen/core/Tensor.h>
+
+#include "siamese/kernels/machine.h"
+
+namespace siamese::ops {
+
+// GFLOP/s of multiply-adds in registers: the best of several short tries.
+double fma_gflops(int threads);
+
+// GB/s of a = s b + c over arrays far larger than any cache, counted as three arrays: the best of several tries.
+double triad_gb_per_s(int threads);
+
+// A plain streaming loop with as many arrays as some kernel has (kernels::stream), run by all threads of the engine.
+class StreamLoop {
+ public:
+  // The first `in_place` arrays written are arrays that are read; the others are arrays of their own.
+  StreamLoop(int reads, int writes, int in_place, int64_t elements);
+  void run() const;
+
+ private:
+  int reads_;
+  int writes_;
+  int64_t elements_;
+  at::Tensor memory_;
+  std::array<const float*, kernels::kMaxStreamReads> in_{};
+  std::array<float*, kernels::kMaxStreamWrites> out_{};
+};
+
+}  // namespace siamese::ops

@@ -1,0 +1,75 @@
+#include "siamese/train/step_benchmark.h"
+
+#include <algorithm>
+
+#include <ATen/Parallel.h>
+
+#include "siamese/base/check.h"
+#include "siamese/base/memory_use.h"
+#include "siamese/base/timing.h"
+#include "siamese/ops/machine.h"
+#include "siamese/ops/part_times.h"
+#include "siamese/train/trainer.h"
+
+namespace siamese::train {
+namespace step_benchmark {
+
+// One step; its loss and milliseconds.
+struct Step {
+  double loss = 0;
+  double ms = 0;
+};
+
+Step timed_step(Trainer& trainer) {
+  StepMetrics metrics;
+  const double seconds = seconds_of([&] { metrics = trainer.step(); });
+  if (metrics.skipped) throw DivergedError("bench step: the loss or a gradient is not finite");
+  return {metrics.loss, seconds * 1e3};
+}
+
+std::map<std::string, double> part_times(Trainer& trainer, int64_t steps) {
+  std::map<std::string, double> mean;
+  const double share = 1.0 / static_cast<double>(steps);
+  for (int64_t i = 0; i < steps; ++i) {
+    const ops::PartTimes times;
+    double unaccounted = timed_step(trainer).ms;
+    for (const auto& [part, seconds] : times.seconds()) {
+      mean[part] += seconds * 1e3 * share;
+      unaccounted -= seconds * 1e3;
+    }
+    mean["other"] += std::max(0.0, unaccounted) * share;
+  }
+  return mean;
+}
+
+}  // namespace step_benchmark
+
+double StepBenchmark::median_ms() const { return quantile(step_ms, 0.5); }
+
+StepBenchmark benchmark_step(RunConfig config, const StepBenchmarkOptions& options) {
+  SIAMESE_INVARIANT(options.steps > 0 && options.warmup >= 0 && options.part_steps >= 0);
+  config.data = {.source = data::Source::random};
+  config.train.steps = options.warmup + options.steps + options.part_steps;
+  config.train.record_every = 0;
+  StepBenchmark result;
+  result.threads = at::get_num_threads();
+  result.idle_rss_mb = memory_use().resident_mb;
+  Trainer trainer(config);
+  result.parameters = trainer.model().parameters().count();
+  result.tokens = config.train.batch * config.model.context;
+  result.step_gflop = 3 * trainer.model().forward_flops(config.train.batch) * 1e-9;
+  constexpr double kCopies = 4;  // parameters, gradients, two moments
+  result.state_mb = kCopies * sizeof(float) * static_cast<double>(result.parameters) / (1 << 20);
+  for (int64_t i = 0; i < options.warmup; ++i) step_benchmark::timed_step(trainer);
+  for (int64_t i = 0; i < options.steps; ++i) {
+    const auto step = step_benchmark::timed_step(trainer);
+    result.step_ms.push_back(step.ms);
+    result.loss = step.loss;
+  }
+  result.peak_rss_mb = memory_use().peak_mb;
+  result.fma_gflops = ops::fma_gflops(result.threads);
+  result.part_ms = step_benchmark::part_times(trainer, options.part_steps);
+  return result;
+}
+
+}  // namespace siamese::train

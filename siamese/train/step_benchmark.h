@@ -1,0 +1,40 @@
+// How long a training step takes: the Trainer's own step, on random tokens.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "siamese/train/config.h"
+
+namespace siamese::train {
+
+struct StepBenchmarkOptions {
+  int64_t steps = 20;      // timed
+  int64_t warmup = 3;      // before them
+  int64_t part_steps = 3;  // after them, watched operator by operator; 0 = none
+};
+
+struct StepBenchmark {
+  int64_t parameters = 0;
+  int64_t tokens = 0;  // of a step
+  int threads = 0;
+  std::vector<double> step_ms;
+  double step_gflop = 0;   // matrix products and attention, forward and backward
+  double idle_rss_mb = 0;  // before the model was made
+  double peak_rss_mb = 0;
+  double state_mb = 0;                    // parameters, gradients and both moments
+  double fma_gflops = 0;                  // what the machine gives at best, measured right after the steps
+  double loss = 0;                        // of the last timed step
+  std::map<std::string, double> part_ms;  // of a watched step; what lies outside all operators is in "other"
+
+  double median_ms() const;
+  double tokens_per_s() const { return static_cast<double>(tokens) / median_ms() * 1e3; }
+  double gflops() const { return step_gflop / median_ms() * 1e3; }
+};
+
+// Data, steps and recording of `config` are replaced; DivergedError when a step is skipped.
+StepBenchmark benchmark_step(RunConfig config, const StepBenchmarkOptions& options);
+
+}  // namespace siamese::train

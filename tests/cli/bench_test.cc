@@ -1,0 +1,75 @@
+#include "tests/cli/command.h"
+#include <nlohmann/json.hpp>
+
+namespace siamese::cli {
+namespace {
+
+using Bench = CommandTest;
+
+const std::string kTinyShape =
+    "bench/s model.width=16 model.blocks=2 model.heads=2 model.ffn_width=24 model.context=16 model.vocab=32 "
+    "train.batch=2 engine.threads=1 ";
+
+TEST_F(Bench, StepSaysTimeMemoryAndParts) {
+  const CommandResult result = run("bench step " + kTinyShape + "--steps 3 --warmup 1 --json");
+  ASSERT_EQ(result.exit_code, 0) << result.error;
+  const auto json = nlohmann::json::parse(result.out);
+  EXPECT_EQ(json["scheme"], "siamese");
+  EXPECT_EQ(json["tokens"], 32);
+  EXPECT_EQ(json["steps"], 3);
+  for (const char* const field : {"median_ms", "p25_ms", "p75_ms", "tokens_per_s", "gflops", "fma_gflops", "peak_share",
+                                  "idle_rss_mb", "peak_rss_mb", "state_mb"}) {
+    ASSERT_TRUE(json.contains(field)) << field;
+    EXPECT_GT(json[field].get<double>(), 0) << field;
+  }
+  EXPECT_GE(json["peak_rss_mb"], json["idle_rss_mb"]);
+  EXPECT_DOUBLE_EQ(json["state_mb"].get<double>(), json["parameters"].get<double>() * 16 / (1 << 20));
+  EXPECT_NEAR(json["tokens_per_s"].get<double>(), 32e3 / json["median_ms"].get<double>(), 1);
+  for (const char* const part :
+       {"matmul", "attention", "junction", "activation", "rope", "loss", "embedding", "optimizer", "other"}) {
+    EXPECT_GT(json["part_ms"].value(part, 0.0), 0) << part << " in " << json["part_ms"];
+  }
+  const CommandResult text = run("bench step " + kTinyShape + "model.residual=pre --steps 1 --warmup 0 --part-steps 0");
+  EXPECT_EQ(text.exit_code, 0) << text.error;
+  EXPECT_NE(text.out.find("tokens"), std::string::npos) << text.out;
+  EXPECT_EQ(text.out.find("matmul"), std::string::npos) << text.out;
+}
+
+// The data of a recipe need not be there: tokens are random.
+TEST_F(Bench, StepNeedsNoData) {
+  const CommandResult result =
+      run("bench step text-small 'data.train=[gone.txt]' model.width=16 model.blocks=1 model.context=8 train.batch=1 "
+          "engine.threads=1 --steps 1 --warmup 0 --json");
+  EXPECT_EQ(result.exit_code, 0) << result.error;
+}
+
+TEST_F(Bench, GenerateComparesTwoSchemes) {
+  const CommandResult result = run("bench generate " + kTinyShape + "--against pre --tokens 4 --rounds 2 --json");
+  ASSERT_EQ(result.exit_code, 0) << result.error;
+  const auto json = nlohmann::json::parse(result.out);
+  EXPECT_EQ(json["scheme"], "siamese");
+  EXPECT_EQ(json["against"], "pre");
+  EXPECT_EQ(json["tokens"], 4);
+  EXPECT_GT(json["median_ms"].get<double>(), 0);
+  EXPECT_GT(json["ratio"].get<double>(), 0);
+}
+
+TEST_F(Bench, KernelsAreMeasuredBesideStreaming) {
+  const CommandResult result = run("bench kernels --in-cache --threads 1 --seconds 0 --json");
+  ASSERT_EQ(result.exit_code, 0) << result.error;
+  const auto json = nlohmann::json::parse(result.out);
+  EXPECT_EQ(json["kernels"].size(), 24U);
+  for (const auto& kernel : json["kernels"]) EXPECT_GT(kernel["share"].get<double>(), 0) << kernel;
+  expect_refusal("bench kernels --only nonsense", 2, "--only");
+}
+
+TEST_F(Bench, Mistakes) {
+  expect_refusal("bench", 2, "subcommand");
+  expect_refusal("bench step bench/xl", 2, "bench/xl");
+  expect_refusal("bench step bench/s --steps 0", 2, "--steps");
+  expect_refusal("bench step bench/s optim.lrr=1", 2, "did you mean 'lr'?");
+  expect_refusal("bench generate bench/s --against nope", 2, "unknown residual scheme 'nope'");
+}
+
+}  // namespace
+}  // namespace siamese::cli
