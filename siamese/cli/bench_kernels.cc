@@ -30,7 +30,8 @@ struct Arguments {
 
 constexpr int64_t kFarBeyondCache = int64_t{8} << 20;  // floats of an array: 32 MB
 constexpr int64_t kInCache = int64_t{1} << 19;         // 2 MB, as in a step of bench/s
-constexpr int kTurnsAtLeast = 5;
+constexpr int kTurnsToWarm = 2;                        // the heap grows in them
+constexpr int kTurnsAtLeast = 3;
 
 struct Measured {
   double seconds;         // of the kernel
@@ -41,7 +42,7 @@ struct Measured {
 // Kernel and loop in turns, so that both see the same machine. In cache a turn is a few runs after one that warms.
 Measured measure(const KernelCase& kernel, const Arguments& arguments) {
   const ops::StreamLoop loop(kernel.reads, kernel.writes, kernel.in_place, kernel.elements);
-  const int runs = arguments.in_cache ? 8 : 1;
+  const int runs = arguments.in_cache ? 5 : 1;
   const auto turn = [&](const auto& prepare, const auto& run) {
     std::vector<double> seconds;
     for (int i = 0; i < runs + (arguments.in_cache ? 1 : 0); ++i) {
@@ -53,8 +54,10 @@ Measured measure(const KernelCase& kernel, const Arguments& arguments) {
   };
   const auto kernel_turn = [&] { return turn(kernel.prepare, kernel.run); };
   const auto loop_turn = [&] { return turn([] {}, [&] { loop.run(); }); };
-  kernel_turn();
-  loop_turn();
+  for (int i = 0; i < kTurnsToWarm; ++i) {
+    kernel_turn();
+    loop_turn();
+  }
   std::vector<double> kernels, loops, shares;
   double spent = 0;
   while (spent < arguments.seconds || shares.size() < kTurnsAtLeast) {
