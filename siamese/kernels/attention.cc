@@ -32,7 +32,8 @@ void forward_head(const Task& task, const Scratch& at, const HeadForward& head, 
   float* const p = scratch + at.p;
   float* const q = scratch + at.q;
   float* const inverse = scratch + at.row_a;
-  for (int64_t first = 0; first < task.tokens; first += kBlockRows) {
+  const bool stream = can_stream(head.out, task.dim);
+  for (int64_t first = 0; first < task.tokens; first += at.block) {
     const Block block(task, at, first);
     for (int64_t i = 0; i < block.rows; ++i) {
       head_row(task.q_rows, head.q + (first + i) * task.qkv_stride, first + i, q + i * at.dim);
@@ -41,7 +42,6 @@ void forward_head(const Task& task, const Scratch& at, const HeadForward& head, 
     block.ask_for_next(head.q, head.next_q, task.qkv_stride, ahead);
     if (block.last()) ahead.add(head.next_v, task.qkv_stride, task.tokens);
     if (block.last()) ahead.add(head.next_k, task.qkv_stride, task.tokens);
-    ahead.add(head.out + first * task.out_stride, task.out_stride, block.rows);
     ahead.spread(block.tiles_across_keys());
     block.across_keys(q, scratch + at.k_columns, ahead, [&](int64_t row, int64_t key, FloatVector value) HWY_ATTR {
       hn::StoreU(value, d, p + row * at.keys + key);
@@ -55,10 +55,11 @@ void forward_head(const Task& task, const Scratch& at, const HeadForward& head, 
       inverse[i] = 1 / sum;
       head.lse[first + i] = (max + std::log2(sum)) * kLn2;
     }
+    float* const out = head.out + first * task.out_stride;
     block.over_keys(p, scratch + at.v, [&](int64_t row, int64_t col, FloatVector value) HWY_ATTR {
       const auto result = hn::Mul(value, hn::Set(d, inverse[row]));
-      float* const to = head.out + (first + row) * task.out_stride + col;
-      if (col + lanes() <= task.dim) return WholeVector().store(result, d, to);
+      float* const to = out + row * task.out_stride + col;
+      if (col + lanes() <= task.dim) return store_result(WholeVector(), stream, result, to);
       PartVector{static_cast<size_t>(task.dim - col)}.store(result, d, to);
     });
   }
@@ -85,6 +86,7 @@ void attention_forward(const AttentionShape& shape, const AttentionInputs& input
                    scratch);
     }
   }
+  hwy::FlushStream();
 }
 
 // dout's row into scratch, zero padded; returns its product with out's.
@@ -112,7 +114,8 @@ struct HeadGradient {
   const float* next_q;
   const float* next_out;
   const float* next_d_out;
-  const float* last[4];  // rows of all tokens: k and v of the next task, their gradients of this one
+  const float* next_k;
+  const float* next_v;
 };
 
 void backward_head(const Task& task, const Scratch& at, const HeadGradient& head, float* scratch) {
@@ -127,7 +130,7 @@ void backward_head(const Task& task, const Scratch& at, const HeadGradient& head
   float* const rstd = scratch + at.q_rstd;
   HeadRows back = task.q_rows;
   back.factor = task.scale;
-  for (int64_t first = 0; first < task.tokens; first += kBlockRows) {
+  for (int64_t first = 0; first < task.tokens; first += at.block) {
     const Block block(task, at, first);
     // Tiles beyond the diagonal are not computed; those on its other side read across it.
     const int64_t unsure = task.causal ? first / lanes() * lanes() : whole_vectors(block.keys);
@@ -144,10 +147,8 @@ void backward_head(const Task& task, const Scratch& at, const HeadGradient& head
     block.ask_for_next(head.q, head.next_q, task.qkv_stride, ahead);
     block.ask_for_next(head.out, head.next_out, task.out_stride, ahead);
     block.ask_for_next(head.d_out, head.next_d_out, task.out_stride, ahead);
-    ahead.add(head.d_q + first * task.qkv_stride, task.qkv_stride, block.rows);
-    if (block.last()) {
-      for (const float* rows : head.last) ahead.add(rows, task.qkv_stride, task.tokens);
-    }
+    if (block.last()) ahead.add(head.next_v, task.qkv_stride, task.tokens);
+    if (block.last()) ahead.add(head.next_k, task.qkv_stride, task.tokens);
     ahead.spread(2 * block.tiles_across_keys());
     block.across_keys(q, scratch + at.k_columns, ahead, [&](int64_t row, int64_t key, FloatVector value) HWY_ATTR {
       auto share = exp2_of_negative(hn::Sub(value, hn::Set(d, lse[row])));
@@ -201,23 +202,11 @@ void attention_backward(const AttentionShape& shape, const AttentionInputs& inpu
       const int64_t out = task.out + head * task.dim;
       const int64_t next_q = last ? next.q : q + task.dim;
       const int64_t next_out = last ? next.out : out + task.dim;
-      HeadGradient part{qkv + q,
-                        gradients.out + out,
-                        gradients.lse + task.lse + head * task.tokens,
-                        gradients.d_out + out,
-                        gradients.d_qkv + q,
-                        gain_gradient(0),
-                        qkv + next_q,
-                        gradients.out + next_out,
-                        gradients.d_out + next_out,
-                        {}};
-      if (last) {
-        part.last[0] = qkv + next.v;
-        part.last[1] = qkv + next.k;
-        part.last[2] = gradients.d_qkv + task.v;
-        part.last[3] = gradients.d_qkv + task.k;
-      }
-      backward_head(task, at, part, scratch);
+      backward_head(task, at,
+                    {qkv + q, gradients.out + out, gradients.lse + task.lse + head * task.tokens, gradients.d_out + out,
+                     gradients.d_qkv + q, gain_gradient(0), qkv + next_q, gradients.out + next_out,
+                     gradients.d_out + next_out, last ? qkv + next.k : nullptr, last ? qkv + next.v : nullptr},
+                    scratch);
     }
     HeadRows k_back = task.k_rows;
     k_back.factor = kLn2;  // q carried log2(e)
@@ -226,6 +215,7 @@ void attention_backward(const AttentionShape& shape, const AttentionInputs& inpu
     backward_rows(task.v_rows, qkv + task.v, task.qkv_stride, task.tokens, scratch + at.v_rstd, scratch + at.dv,
                   gradients.d_qkv + task.v, gain_gradient(2));
   }
+  hwy::FlushStream();
 }
 
 }  // namespace siamese::kernels::HWY_NAMESPACE

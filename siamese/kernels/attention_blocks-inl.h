@@ -19,8 +19,11 @@
 HWY_BEFORE_NAMESPACE();
 namespace siamese::kernels::HWY_NAMESPACE {
 
-// Query rows that are worked on at once: whole tiles of any height; their scores against all keys stay in the cache.
-inline constexpr int64_t kBlockRows = 48;
+// Query rows that are worked on at once: whole tiles of any height, and the more the better, but their scores against
+// all keys (two floats each in backward) shall stay in a cache of 1 MB beside k and v.
+inline constexpr int64_t kBlockUnit = 24;
+inline constexpr int64_t kBlockUnits = 4;
+inline constexpr int64_t kBlockScores = 52 * 1024;
 inline constexpr int64_t kTransposeRows = 4;
 
 HWY_INLINE int64_t lanes() { return static_cast<int64_t>(hn::Lanes(Floats())); }
@@ -31,11 +34,11 @@ HWY_INLINE int64_t whole_vectors(int64_t floats) { return in_vectors(floats) * l
 // a power of two would put a column into few sets of the cache.
 struct Scratch {
   Scratch(const AttentionShape& shape, bool backward) : dim(whole_vectors(shape.head_dim)) {
-    constexpr int64_t kLine = 16;
-    const int64_t unit = std::max(kLine, lanes());
+    const int64_t unit = std::max(kLineFloats, lanes());
     keys = (shape.tokens + unit - 1) / unit * unit;
     if (keys / unit % 2 == 0) keys += unit;
-    const int64_t block = std::min(kBlockRows, shape.tokens);
+    const int64_t units = std::clamp<int64_t>(kBlockScores / keys / kBlockUnit, 1, kBlockUnits);
+    block = std::min(units * kBlockUnit, shape.tokens);
     const auto take = [this, unit](int64_t floats) {
       const int64_t offset = size;
       size += (floats + unit - 1) / unit * unit;
@@ -60,8 +63,9 @@ struct Scratch {
     v_rstd = take(shape.tokens);
   }
 
-  int64_t dim;       // of a row of q, k, v
-  int64_t keys = 0;  // of a row of scores, or of the columns of k and v
+  int64_t dim;        // of a row of q, k, v
+  int64_t keys = 0;   // of a row of scores, or of the columns of k and v
+  int64_t block = 0;  // query rows worked on at once
   int64_t size = 0;
   int64_t k_columns, v, k, q, p, row_a;                              // NOLINT
   int64_t v_columns = 0, ds = 0, d_out = 0, dq = 0, dk = 0, dv = 0;  // NOLINT
@@ -140,14 +144,13 @@ class Ahead {
   HWY_INLINE void some() {
     for (int64_t i = 0; i < part_ && waiting_ > 0; ++i, --waiting_) {
       Rows& rows = lists_[lists_used_ - 1];
-      for (int64_t j = 0; j < dim_; j += kLine) hwy::Prefetch(rows.at + j);
+      for (int64_t j = 0; j < dim_; j += kLineFloats) hwy::Prefetch(rows.at + j);
       rows.at += rows.stride;
       if (--rows.count == 0) --lists_used_;
     }
   }
 
  private:
-  static constexpr int64_t kLine = 16;
   struct Rows {
     const float* at;
     int64_t stride;
@@ -171,15 +174,15 @@ struct Block {
       : task(its_task),
         at(scratch),
         first(first_row),
-        rows(std::min(kBlockRows, task.tokens - first)),
+        rows(std::min(at.block, task.tokens - first)),
         keys(task.keys_before(first + rows)) {}
 
   bool last() const { return first + rows == task.tokens; }
 
   // The rows of the next block; `following` are those of the next head.
   void ask_for_next(const float* head, const float* following, int64_t stride, Ahead& ahead) const {
-    if (last()) return ahead.add(following, stride, std::min(kBlockRows, task.tokens));
-    ahead.add(head + (first + rows) * stride, stride, std::min(kBlockRows, task.tokens - first - rows));
+    if (last()) return ahead.add(following, stride, at.block);
+    ahead.add(head + (first + rows) * stride, stride, std::min(at.block, task.tokens - first - rows));
   }
   int64_t tiles_across_keys() const {
     constexpr int64_t kHeight = kTileRows<kTileVectors>;

@@ -15,6 +15,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace siamese::kernels::HWY_NAMESPACE {
 
+inline constexpr int64_t kLineFloats = 16;  // a cache line
 inline constexpr float kLog2E = 1.44269504088896341F;
 inline constexpr float kLn2 = 0.693147180559945309F;
 
@@ -95,43 +96,62 @@ HWY_INLINE float head_row(const HeadRows& rows, const float* HWY_RESTRICT x, int
   return rstd;
 }
 
-// The way back: dx from x and dy, which is overwritten; dgain (null: not wanted) is added to.
+// Whether rows of results may go past the caches: whole cache lines only. Nothing here reads them again, and a plain
+// store would first fetch from memory what it overwrites.
+HWY_INLINE bool can_stream(const float* rows, int64_t dim) {
+  return dim % kLineFloats == 0 && reinterpret_cast<uintptr_t>(rows) % (kLineFloats * sizeof(float)) == 0;
+}
+
+template <class Access>
+HWY_INLINE void store_result(Access access, bool stream, hn::Vec<Floats> values, float* to) {
+  const Floats d;
+  if (stream) return hn::Stream(values, d, to);
+  access.store(values, d, to);
+}
+
+// dy turned back by the angles of a token.
+HWY_INLINE void rotate_back(const HeadRows& rows, int64_t token, float* HWY_RESTRICT dy) {
+  const Floats d;
+  const int64_t half = rows.dim / 2;
+  for_each_vector(0, half, [&](int64_t i, auto access) HWY_ATTR {
+    const auto c = access.load(d, rows.cos + token * half + i);
+    const auto s = access.load(d, rows.sin + token * half + i);
+    const auto first = access.load(d, dy + i);
+    const auto second = access.load(d, dy + half + i);
+    access.store(hn::MulAdd(second, s, hn::Mul(first, c)), d, dy + i);
+    access.store(hn::NegMulAdd(first, s, hn::Mul(second, c)), d, dy + half + i);
+  });
+}
+
+// The way back: dx from x and factor dy, which may be overwritten; dgain (null: not wanted) is added to.
 HWY_INLINE void head_row_backward(const HeadRows& rows, const float* HWY_RESTRICT x, float rstd, int64_t token,
                                   float* HWY_RESTRICT dy, float* HWY_RESTRICT dx, float* HWY_RESTRICT dgain) {
   const Floats d;
+  const bool stream = can_stream(dx, rows.dim);
   const auto factor = hn::Set(d, rows.factor);
-  float* const turned = rows.gain == nullptr ? dx : dy;
-  if (rows.cos == nullptr) {
+  if (rows.cos != nullptr) rotate_back(rows, token, dy);
+  if (rows.gain == nullptr) {
     for_each_vector(0, rows.dim, [&](int64_t i, auto access) HWY_ATTR {
-      access.store(hn::Mul(access.load(d, dy + i), factor), d, turned + i);
+      store_result(access, stream, hn::Mul(access.load(d, dy + i), factor), dx + i);
     });
-  } else {
-    const int64_t half = rows.dim / 2;
-    for_each_vector(0, half, [&](int64_t i, auto access) HWY_ATTR {
-      const auto c = hn::Mul(access.load(d, rows.cos + token * half + i), factor);
-      const auto s = hn::Mul(access.load(d, rows.sin + token * half + i), factor);
-      const auto first = access.load(d, dy + i);
-      const auto second = access.load(d, dy + half + i);
-      access.store(hn::MulAdd(second, s, hn::Mul(first, c)), d, turned + i);
-      access.store(hn::NegMulAdd(first, s, hn::Mul(second, c)), d, turned + half + i);
-    });
+    return;
   }
-  if (rows.gain == nullptr) return;
   const Doubles dd;
   const FloatsOfDoubles df;
   const double dot = sum_in_double(0, rows.dim, [&](auto sum, int64_t i, auto access) HWY_ATTR {
     const auto g = hn::Mul(access.load(df, dy + i), access.load(df, rows.gain + i));
     return hn::MulAdd(hn::PromoteTo(dd, g), hn::PromoteTo(dd, access.load(df, x + i)), sum);
   });
+  const double mean =
+      dot * static_cast<double>(rows.factor) * static_cast<double>(rstd) / static_cast<double>(rows.dim);
+  const auto projection = hn::Set(d, static_cast<float>(mean));
   const auto scale = hn::Set(d, rstd);
-  const auto projection =
-      hn::Set(d, static_cast<float>(dot * static_cast<double>(rstd) / static_cast<double>(rows.dim)));
   for_each_vector(0, rows.dim, [&](int64_t i, auto access) HWY_ATTR {
-    const auto dy_i = access.load(d, dy + i);
+    const auto dy_i = hn::Mul(access.load(d, dy + i), factor);
     const auto n = hn::Mul(access.load(d, x + i), scale);
     const auto g = hn::Mul(dy_i, access.load(d, rows.gain + i));
     if (dgain != nullptr) access.store(hn::MulAdd(dy_i, n, access.load(d, dgain + i)), d, dgain + i);
-    access.store(hn::Mul(scale, hn::NegMulAdd(n, projection, g)), d, dx + i);
+    store_result(access, stream, hn::Mul(scale, hn::NegMulAdd(n, projection, g)), dx + i);
   });
 }
 
