@@ -17,6 +17,21 @@ namespace siamese::kernels::HWY_NAMESPACE {
 int64_t attention_forward_scratch(const AttentionShape& shape) { return Scratch(shape, false).size; }
 int64_t attention_backward_scratch(const AttentionShape& shape) { return Scratch(shape, true).size; }
 
+// Scores -> their powers of two, relative to the row's largest; sum -> 1 / the row's sum of them. One step for all
+// rows, then the next: a row's reduction takes long to end, but others' can start.
+HWY_INLINE void softmax_rows(const Block& block, float* p, float* max, float* sum, float* lse) {
+  const auto seen = [&](int64_t i) { return block.task.keys_before(block.first + i + 1); };
+  const int64_t stride = block.at.keys;
+  for (int64_t i = 0; i < block.rows; ++i) max[i] = row_max(p + i * stride, seen(i));
+  for (int64_t i = 0; i < block.rows; ++i) {
+    sum[i] = row_exp2(p + i * stride, seen(i), block.columns_read(i), max[i]);
+  }
+  for (int64_t i = 0; i < block.rows; ++i) {
+    lse[i] = (max[i] + std::log2(sum[i])) * kLn2;
+    sum[i] = 1 / sum[i];
+  }
+}
+
 // What a query head reads and writes in forward, and what is read after it (null: nothing).
 struct HeadForward {
   const float* q;
@@ -31,7 +46,8 @@ void forward_head(const Task& task, const Scratch& at, const HeadForward& head, 
   const Floats d;
   float* const p = scratch + at.p;
   float* const q = scratch + at.q;
-  float* const inverse = scratch + at.row_a;
+  float* const sum = scratch + at.row_a;
+  float* const max = scratch + at.row_b;
   const bool stream = can_stream(head.out, task.dim);
   for (int64_t first = 0; first < task.tokens; first += at.block) {
     const Block block(task, at, first);
@@ -46,18 +62,10 @@ void forward_head(const Task& task, const Scratch& at, const HeadForward& head, 
     block.across_keys(q, scratch + at.k_columns, ahead, [&](int64_t row, int64_t key, FloatVector value) HWY_ATTR {
       hn::StoreU(value, d, p + row * at.keys + key);
     });
-    const int64_t width = whole_vectors(block.keys);
-    for (int64_t i = 0; i < block.rows; ++i) {
-      float* const scores = p + i * at.keys;
-      const int64_t seen = task.keys_before(first + i + 1);
-      const float max = row_max(scores, seen);
-      const float sum = row_exp2(scores, seen, width, max);
-      inverse[i] = 1 / sum;
-      head.lse[first + i] = (max + std::log2(sum)) * kLn2;
-    }
+    softmax_rows(block, p, max, sum, head.lse + first);
     float* const out = head.out + first * task.out_stride;
     block.over_keys(p, scratch + at.v, [&](int64_t row, int64_t col, FloatVector value) HWY_ATTR {
-      const auto result = hn::Mul(value, hn::Set(d, inverse[row]));
+      const auto result = hn::Mul(value, hn::Set(d, sum[row]));
       float* const to = out + row * task.out_stride + col;
       if (col + lanes() <= task.dim) return store_result(WholeVector(), stream, result, to);
       PartVector{static_cast<size_t>(task.dim - col)}.store(result, d, to);
@@ -103,6 +111,15 @@ HWY_INLINE float gradient_row(const float* HWY_RESTRICT d_out, const float* HWY_
   return hn::GetLane(hn::SumOfLanes(d, sum));
 }
 
+// The gradients of `count` rows of a head, from token `first` on, out of scratch.
+HWY_NOINLINE void backward_rows(const HeadRows& rows, const float* x, int64_t stride, int64_t first, int64_t count,
+                                const float* rstd, float* dy, float* dx, float* d_gain) {
+  for (int64_t i = 0; i < count; ++i) {
+    const int64_t offset = (first + i) * stride;
+    head_row_backward(rows, x + offset, rstd[i], first + i, dy + i * rows.padded, dx + offset, d_gain);
+  }
+}
+
 // What a query head reads and writes in backward, and what is read after it (null: nothing).
 struct HeadGradient {
   const float* q;
@@ -132,16 +149,17 @@ void backward_head(const Task& task, const Scratch& at, const HeadGradient& head
   back.factor = task.scale;
   for (int64_t first = 0; first < task.tokens; first += at.block) {
     const Block block(task, at, first);
-    // Tiles beyond the diagonal are not computed; those on its other side read across it.
-    const int64_t unsure = task.causal ? first / lanes() * lanes() : whole_vectors(block.keys);
     for (int64_t i = 0; i < block.rows; ++i) {
       const int64_t token = first + i;
       rstd[i] = head_row(task.q_rows, head.q + token * task.qkv_stride, token, q + i * at.dim);
       delta[i] = gradient_row(head.d_out + token * task.out_stride, head.out + token * task.out_stride, task.dim,
                               at.dim, d_out + i * at.dim);
       lse[i] = head.lse[token] * kLog2E;
-      fill_zero(p + i * at.keys + unsure, whole_vectors(block.keys) - unsure);
-      fill_zero(ds + i * at.keys + unsure, whole_vectors(block.keys) - unsure);
+      // What the scores' own tile may not reach.
+      for (int64_t key = whole_vectors(task.keys_before(token + 1)); key < block.columns_read(i); key += lanes()) {
+        hn::StoreU(hn::Zero(d), d, p + i * at.keys + key);
+        hn::StoreU(hn::Zero(d), d, ds + i * at.keys + key);
+      }
     }
     Ahead ahead(task.dim);
     block.ask_for_next(head.q, head.next_q, task.qkv_stride, ahead);
@@ -165,18 +183,7 @@ void backward_head(const Task& task, const Scratch& at, const HeadGradient& head
     });
     block.over_rows(ds, q, scratch + at.dk);
     block.over_rows(p, d_out, scratch + at.dv);
-    for (int64_t i = 0; i < block.rows; ++i) {
-      const int64_t offset = (first + i) * task.qkv_stride;
-      head_row_backward(back, head.q + offset, rstd[i], first + i, dq + i * at.dim, head.d_q + offset, head.d_gain);
-    }
-  }
-}
-
-void backward_rows(const HeadRows& rows, const float* x, int64_t stride, int64_t tokens, const float* rstd, float* dy,
-                   float* dx, float* d_gain) {
-  for (int64_t token = 0; token < tokens; ++token) {
-    head_row_backward(rows, x + token * stride, rstd[token], token, dy + token * rows.padded, dx + token * stride,
-                      d_gain);
+    backward_rows(back, head.q, task.qkv_stride, first, block.rows, rstd, dq, head.d_q, head.d_gain);
   }
 }
 
@@ -210,9 +217,9 @@ void attention_backward(const AttentionShape& shape, const AttentionInputs& inpu
     }
     HeadRows k_back = task.k_rows;
     k_back.factor = kLn2;  // q carried log2(e)
-    backward_rows(k_back, qkv + task.k, task.qkv_stride, task.tokens, scratch + at.k_rstd, scratch + at.dk,
+    backward_rows(k_back, qkv + task.k, task.qkv_stride, 0, task.tokens, scratch + at.k_rstd, scratch + at.dk,
                   gradients.d_qkv + task.k, gain_gradient(1));
-    backward_rows(task.v_rows, qkv + task.v, task.qkv_stride, task.tokens, scratch + at.v_rstd, scratch + at.dv,
+    backward_rows(task.v_rows, qkv + task.v, task.qkv_stride, 0, task.tokens, scratch + at.v_rstd, scratch + at.dv,
                   gradients.d_qkv + task.v, gain_gradient(2));
   }
   hwy::FlushStream();

@@ -50,6 +50,7 @@ struct Scratch {
     q = take(block * dim);
     p = take(block * keys);
     row_a = take(block);
+    row_b = take(block);
     if (!backward) return;
     v_columns = take(shape.head_dim * keys);
     ds = take(block * keys);
@@ -57,7 +58,6 @@ struct Scratch {
     dq = take(block * dim);
     dk = take(shape.tokens * dim);
     dv = take(shape.tokens * dim);
-    row_b = take(block);
     q_rstd = take(block);
     k_rstd = take(shape.tokens);
     v_rstd = take(shape.tokens);
@@ -67,9 +67,9 @@ struct Scratch {
   int64_t keys = 0;   // of a row of scores, or of the columns of k and v
   int64_t block = 0;  // query rows worked on at once
   int64_t size = 0;
-  int64_t k_columns, v, k, q, p, row_a;                              // NOLINT
+  int64_t k_columns, v, k, q, p, row_a, row_b;                       // NOLINT
   int64_t v_columns = 0, ds = 0, d_out = 0, dq = 0, dk = 0, dv = 0;  // NOLINT
-  int64_t row_b = 0, q_rstd = 0, k_rstd = 0, v_rstd = 0;             // NOLINT
+  int64_t q_rstd = 0, k_rstd = 0, v_rstd = 0;                        // NOLINT
 };
 
 // One task: where its heads lie, and how their rows become q, k and v.
@@ -177,6 +177,10 @@ struct Block {
         rows(std::min(at.block, task.tokens - first)),
         keys(task.keys_before(first + rows)) {}
 
+  // How many columns of row i of p or ds a product may read: a tile on the diagonal reads across it, and finds zeros.
+  int64_t columns_read(int64_t i) const {
+    return whole_vectors(std::min(keys, task.keys_before(first + i + kTallestTile)));
+  }
   bool last() const { return first + rows == task.tokens; }
 
   // The rows of the next block; `following` are those of the next head.

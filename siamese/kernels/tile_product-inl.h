@@ -30,6 +30,8 @@ template <int kVectors>
 inline constexpr int kTileRows = 6;
 #endif
 
+inline constexpr int kTallestTile = kTileRows<1>;
+
 struct BroadcastMatrix {
   const float* data;
   int64_t row;
