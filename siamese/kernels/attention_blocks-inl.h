@@ -111,7 +111,8 @@ HWY_INLINE void fill_zero(float* to, int64_t count) {
   for (int64_t i = 0; i < count; ++i) to[i] = 0;
 }
 
-// The rows of k (or v) as columns, 0 beyond the last token; kept as rows too with kKeep, else `rows_out` holds a few.
+// The rows of k (or v) as columns; what lies beyond the last token is computed with, masked and never read. Kept as
+// rows too with kKeep, else `rows_out` holds a few.
 template <bool kKeep>
 void head_columns(const HeadRows& rows, const float* x, int64_t stride, int64_t tokens, float* rows_out, float* rstd,
                   float* columns, int64_t keys) {
@@ -124,7 +125,6 @@ void head_columns(const HeadRows& rows, const float* x, int64_t stride, int64_t 
     }
     transpose(out, rows.padded, count, rows.dim, columns + token, keys);
   }
-  for (int64_t i = 0; i < rows.dim; ++i) fill_zero(columns + i * keys + tokens, keys - tokens);
 }
 
 // Rows that will be needed soon. A head's rows lie far apart, so that no hardware foresees them, and asking for many at
