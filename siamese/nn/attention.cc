@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include "siamese/base/check.h"
+#include "siamese/ops/attention.h"
 #include "siamese/ops/rope.h"
 
 namespace siamese::nn {
@@ -27,9 +28,29 @@ Attention::Attention(const Scope& scope, const AttentionShape& shape, AttentionN
   if (norm == AttentionNorm::qkv) v_norm_ = Norm(scope.child("v_norm"), head_dim, spec);
 }
 
+// All tokens at once, nothing cached: one fused op between the projections.
+at::Tensor Attention::mixed(at::Tensor qkv, const RotaryTables* rotary) const {
+  ops::AttentionArguments arguments{.heads = shape_.heads, .kv_heads = shape_.kv_heads, .eps = shape_.norm_eps};
+  if (rotary != nullptr) {
+    arguments.cos = rotary->cos;
+    arguments.sin = rotary->sin;
+  }
+  if (norm_ == AttentionNorm::qk_full) {
+    const int64_t kv_width = shape_.kv_heads * shape_.head_dim();
+    const auto parts = qkv.split_with_sizes({shape_.width, kv_width, kv_width}, -1);
+    qkv = at::cat({q_norm_(parts[0]), k_norm_(parts[1]), parts[2]}, -1);
+  } else {
+    arguments.q_gain = q_norm_.gain();  // undefined for a norm that is not there
+    arguments.k_gain = k_norm_.gain();
+    arguments.v_gain = v_norm_.gain();
+  }
+  return ops::attention(qkv, arguments);
+}
+
 at::Tensor Attention::operator()(const at::Tensor& x, const RotaryTables* rotary, int64_t past,
                                  KeyValues* cache) const {
   SIAMESE_INVARIANT(cache != nullptr || past == 0);
+  if (cache == nullptr) return out_(mixed(qkv_(x), rotary));
   const int64_t batch = x.size(0);
   const int64_t tokens = x.size(1);
   const int64_t head_dim = shape_.head_dim();
@@ -57,19 +78,17 @@ at::Tensor Attention::operator()(const at::Tensor& x, const RotaryTables* rotary
   q = q.transpose(1, 2);
   k = k.transpose(1, 2);
   v = v.transpose(1, 2);
-  if (cache != nullptr) {
-    cache->keys.narrow(2, past, tokens).copy_(k);
-    cache->values.narrow(2, past, tokens).copy_(v);
-    k = cache->keys.narrow(2, 0, past + tokens);
-    v = cache->values.narrow(2, 0, past + tokens);
-  }
+  cache->keys.narrow(2, past, tokens).copy_(k);
+  cache->values.narrow(2, past, tokens).copy_(v);
+  k = cache->keys.narrow(2, 0, past + tokens);
+  v = cache->values.narrow(2, 0, past + tokens);
   // A token sees itself and all before it: one new token needs no mask, a later chunk a shifted triangle.
   std::optional<at::Tensor> mask;
   if (past > 0 && tokens > 1) mask = at::ones({tokens, past + tokens}, x.options().dtype(at::kBool)).tril(past);
-  const at::Tensor mixed = at::scaled_dot_product_attention(q, k, v, mask, /*dropout_p=*/0.0,
+  const at::Tensor heads = at::scaled_dot_product_attention(q, k, v, mask, /*dropout_p=*/0.0,
                                                             /*is_causal=*/past == 0 && tokens > 1, std::nullopt,
                                                             /*enable_gqa=*/shape_.kv_heads != shape_.heads);
-  return out_(mixed.transpose(1, 2).reshape({batch, tokens, shape_.width}));
+  return out_(heads.transpose(1, 2).reshape({batch, tokens, shape_.width}));
 }
 
 }  // namespace siamese::nn

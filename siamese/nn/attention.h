@@ -45,6 +45,8 @@ class Attention {
                         KeyValues* cache = nullptr) const;
 
  private:
+  at::Tensor mixed(at::Tensor qkv, const RotaryTables* rotary) const;
+
   AttentionShape shape_;
   AttentionNorm norm_;
   Linear qkv_;

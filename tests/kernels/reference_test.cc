@@ -5,6 +5,7 @@
 #include "tests/kernels/kernel_testing.h"
 
 #include "siamese/kernels/reference/adamw.h"
+#include "siamese/kernels/reference/attention.h"
 #include "siamese/kernels/reference/layer_norm.h"
 #include "siamese/kernels/reference/reduce.h"
 #include "siamese/kernels/reference/rms_norm.h"
@@ -89,6 +90,28 @@ TEST(Reference, LayerNormBackwardIsTheDerivative) {
     expect_near(c.dx, numeric_gradient(c.x, loss));
     if (with_gain) expect_near(c.dgain, numeric_gradient(c.gain, loss));
     expect_near(c.dbias, numeric_gradient(c.bias, loss));
+  }
+}
+
+TEST(Reference, AttentionBackwardIsTheDerivative) {
+  for (const bool causal : {true, false}) {
+    const AttentionShape shape{2, 3, 4, 2, 4, causal, 1e-3F};
+    std::vector<double> qkv = widen(random_floats(2 * 3 * 8 * 4, "qkv", 0.2)), gains = widen(random_floats(12, "g", 1));
+    const std::vector<double> d_out = widen(random_floats(2 * 3 * 16, "d_out"));
+    std::vector<double> cos, sin, out(d_out.size()), lse(2 * 4 * 3), d_qkv(qkv.size()), d_gains(12);
+    for (const double angle : {0.3, -1.0, 2.0, 0.1, 4.0, -2.5}) {
+      cos.push_back(std::cos(angle));
+      sin.push_back(std::sin(angle));
+    }
+    const reference::AttentionInputs inputs{qkv.data(), cos.data(), sin.data(), {gains.data(), &gains[4], &gains[8]}};
+    const auto loss = [&] {
+      reference::attention_forward(shape, inputs, out.data(), lse.data());
+      return reference::row_product(out.data(), d_out.data(), static_cast<int64_t>(out.size()));
+    };
+    loss();
+    reference::attention_backward(shape, inputs, out.data(), lse.data(), d_out.data(), d_qkv.data(), d_gains.data());
+    expect_near(d_qkv, numeric_gradient(qkv, loss));
+    expect_near(d_gains, numeric_gradient(gains, loss));
   }
 }
 

@@ -15,8 +15,8 @@ constexpr int64_t kKvHeads = 2;
 constexpr int64_t kHeadDim = 2;
 
 struct Case {
-  explicit Case(AttentionNorm norm)
-      : parameters(3, at::kDouble),
+  explicit Case(AttentionNorm norm, at::ScalarType type = at::kDouble)
+      : parameters(3, type),
         attention(Scope(parameters), {kWidth, kHeads, kKvHeads, false, 1e-5}, norm,
                   Initializer({.std = 0.5}, kWidth, 1), 0, {}) {
     const c10::NoGradGuard no_grad;
@@ -26,7 +26,7 @@ struct Case {
         parameter.value.copy_(1 + 0.5 * randn(parameter.value.sizes(), ++seed));
     }
   }
-  at::Tensor weight(const std::string& name) const { return parameters.find(name)->value.detach(); }
+  at::Tensor weight(const std::string& name) const { return parameters.find(name)->value.detach().to(at::kDouble); }
 
   Parameters parameters;
   Attention attention;
@@ -91,6 +91,19 @@ TEST(Attention, EqualsTheFormulaForEveryNorm) {
     const Case sample(norm);
     const at::Tensor x = randn({kBatch, kTokens, kWidth}, 1);
     testing::expect_close(sample.attention(x, &tables), by_hand(sample, norm, x, 100.0), 1e-11,
+                          std::string(enum_text(norm)));
+  }
+}
+
+// In float the op between the projections is the fused one.
+TEST(Attention, FusedEqualsTheFormulaForEveryNorm) {
+  const Rotary rotary(kTokens, kHeadDim, 100.0, at::kFloat);
+  const RotaryTables tables = rotary.at(0, kTokens);
+  for (const AttentionNorm norm :
+       {AttentionNorm::none, AttentionNorm::qk, AttentionNorm::qk_full, AttentionNorm::qkv}) {
+    const Case sample(norm, at::kFloat);
+    const at::Tensor x = randn({kBatch, kTokens, kWidth}, 1, at::kFloat);
+    testing::expect_close(sample.attention(x, &tables), by_hand(sample, norm, x.to(at::kDouble), 100.0), 3e-6,
                           std::string(enum_text(norm)));
   }
 }

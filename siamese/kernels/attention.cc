@@ -1,0 +1,258 @@
+#include "siamese/kernels/attention.h"
+
+#include <algorithm>
+#include <cmath>
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "siamese/kernels/attention.cc"
+#include "hwy/foreach_target.h"
+
+#include "hwy/highway.h"
+
+#include "siamese/kernels/attention_blocks-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace siamese::kernels::HWY_NAMESPACE {
+
+int64_t attention_forward_scratch(const AttentionShape& shape) { return Scratch(shape, false).size; }
+int64_t attention_backward_scratch(const AttentionShape& shape) { return Scratch(shape, true).size; }
+
+// Scores -> their powers of two, relative to the row's largest; sum -> 1 / the row's sum of them. One step for all
+// rows, then the next: a row's reduction takes long to end, but others' can start.
+HWY_INLINE void softmax_rows(const Block& block, float* p, float* max, float* sum, float* lse) {
+  const auto seen = [&](int64_t i) { return block.task.keys_before(block.first + i + 1); };
+  const int64_t stride = block.at.keys;
+  for (int64_t i = 0; i < block.rows; ++i) max[i] = row_max(p + i * stride, seen(i));
+  for (int64_t i = 0; i < block.rows; ++i) {
+    sum[i] = row_exp2(p + i * stride, seen(i), block.columns_read(i), max[i]);
+  }
+  for (int64_t i = 0; i < block.rows; ++i) {
+    lse[i] = (max[i] + std::log2(sum[i])) * kLn2;
+    sum[i] = 1 / sum[i];
+  }
+}
+
+// What a query head reads and writes in forward, and what is read after it (null: nothing).
+struct HeadForward {
+  const float* q;
+  float* out;
+  float* lse;
+  const float* next_q;
+  const float* next_k;
+  const float* next_v;
+};
+
+void forward_head(const Task& task, const Scratch& at, const HeadForward& head, float* scratch) {
+  const Floats d;
+  float* const p = scratch + at.p;
+  float* const q = scratch + at.q;
+  float* const sum = scratch + at.row_a;
+  float* const max = scratch + at.row_b;
+  const bool stream = can_stream(head.out, task.dim);
+  for (int64_t first = 0; first < task.tokens; first += at.block) {
+    const Block block(task, at, first);
+    for (int64_t i = 0; i < block.rows; ++i) {
+      head_row(task.q_rows, head.q + (first + i) * task.qkv_stride, first + i, q + i * at.dim);
+    }
+    Ahead ahead(task.dim);
+    block.ask_for_next(head.q, head.next_q, task.qkv_stride, ahead);
+    if (block.last()) ahead.add(head.next_v, task.qkv_stride, task.tokens);
+    if (block.last()) ahead.add(head.next_k, task.qkv_stride, task.tokens);
+    ahead.spread(block.tiles_across_keys());
+    block.across_keys(q, scratch + at.k_columns, ahead, [&](int64_t row, int64_t key, FloatVector value) HWY_ATTR {
+      hn::StoreU(value, d, p + row * at.keys + key);
+    });
+    softmax_rows(block, p, max, sum, head.lse + first);
+    float* const out = head.out + first * task.out_stride;
+    block.over_keys(p, scratch + at.v, [&](int64_t row, int64_t col, FloatVector value) HWY_ATTR {
+      const auto result = hn::Mul(value, hn::Set(d, sum[row]));
+      float* const to = out + row * task.out_stride + col;
+      if (col + lanes() <= task.dim) return store_result(WholeVector(), stream, result, to);
+      PartVector{static_cast<size_t>(task.dim - col)}.store(result, d, to);
+    });
+  }
+}
+
+void attention_forward(const AttentionShape& shape, const AttentionInputs& inputs, float* out, float* lse,
+                       float* scratch, int64_t task_begin, int64_t task_end) {
+  const Scratch at(shape, false);
+  const float* const qkv = inputs.qkv;
+  for (int64_t index = task_begin; index < task_end; ++index) {
+    const Task task(shape, inputs, at, index);
+    const Task next(shape, inputs, at, std::min(index + 1, task_end - 1));
+    head_columns<false>(task.k_rows, qkv + task.k, task.qkv_stride, task.tokens, scratch + at.k, nullptr,
+                        scratch + at.k_columns, at.keys);
+    for (int64_t token = 0; token < task.tokens; ++token) {
+      head_row(task.v_rows, qkv + task.v + token * task.qkv_stride, token, scratch + at.v + token * at.dim);
+    }
+    for (int64_t head = 0; head < task.group; ++head) {
+      const bool last = head + 1 == task.group;
+      const float* const q = qkv + task.q + head * task.dim;
+      forward_head(task, at,
+                   {q, out + task.out + head * task.dim, lse + task.lse + head * task.tokens,
+                    last ? qkv + next.q : q + task.dim, last ? qkv + next.k : nullptr, last ? qkv + next.v : nullptr},
+                   scratch);
+    }
+  }
+  hwy::FlushStream();
+}
+
+// dout's row into scratch, zero padded; returns its product with out's.
+HWY_INLINE float gradient_row(const float* HWY_RESTRICT d_out, const float* HWY_RESTRICT out, int64_t dim,
+                              int64_t padded, float* HWY_RESTRICT copy) {
+  const Floats d;
+  auto sum = hn::Zero(d);
+  for (int64_t i = dim; i < padded; ++i) copy[i] = 0;
+  for_each_vector(0, dim, [&](int64_t i, auto access) HWY_ATTR {
+    const auto value = access.load(d, d_out + i);
+    sum = hn::MulAdd(value, access.load(d, out + i), sum);
+    access.store(value, d, copy + i);
+  });
+  return hn::GetLane(hn::SumOfLanes(d, sum));
+}
+
+// The gradients of `count` rows of a head, from token `first` on, out of scratch.
+HWY_NOINLINE void backward_rows(const HeadRows& rows, const float* x, int64_t stride, int64_t first, int64_t count,
+                                const float* rstd, float* dy, float* dx, float* d_gain) {
+  for (int64_t i = 0; i < count; ++i) {
+    const int64_t offset = (first + i) * stride;
+    head_row_backward(rows, x + offset, rstd[i], first + i, dy + i * rows.padded, dx + offset, d_gain);
+  }
+}
+
+// What a query head reads and writes in backward, and what is read after it (null: nothing).
+struct HeadGradient {
+  const float* q;
+  const float* out;
+  const float* lse;
+  const float* d_out;
+  float* d_q;
+  float* d_gain;
+  const float* next_q;
+  const float* next_out;
+  const float* next_d_out;
+  const float* next_k;
+  const float* next_v;
+};
+
+void backward_head(const Task& task, const Scratch& at, const HeadGradient& head, float* scratch) {
+  const Floats d;
+  float* const p = scratch + at.p;
+  float* const ds = scratch + at.ds;
+  float* const q = scratch + at.q;
+  float* const dq = scratch + at.dq;
+  float* const d_out = scratch + at.d_out;
+  float* const lse = scratch + at.row_a;
+  float* const delta = scratch + at.row_b;
+  float* const rstd = scratch + at.q_rstd;
+  HeadRows back = task.q_rows;
+  back.factor = task.scale;
+  for (int64_t first = 0; first < task.tokens; first += at.block) {
+    const Block block(task, at, first);
+    for (int64_t i = 0; i < block.rows; ++i) {
+      const int64_t token = first + i;
+      rstd[i] = head_row(task.q_rows, head.q + token * task.qkv_stride, token, q + i * at.dim);
+      delta[i] = gradient_row(head.d_out + token * task.out_stride, head.out + token * task.out_stride, task.dim,
+                              at.dim, d_out + i * at.dim);
+      lse[i] = head.lse[token] * kLog2E;
+      // What the scores' own tile may not reach.
+      for (int64_t key = whole_vectors(task.keys_before(token + 1)); key < block.columns_read(i); key += lanes()) {
+        hn::StoreU(hn::Zero(d), d, p + i * at.keys + key);
+        hn::StoreU(hn::Zero(d), d, ds + i * at.keys + key);
+      }
+    }
+    Ahead ahead(task.dim);
+    block.ask_for_next(head.q, head.next_q, task.qkv_stride, ahead);
+    block.ask_for_next(head.out, head.next_out, task.out_stride, ahead);
+    block.ask_for_next(head.d_out, head.next_d_out, task.out_stride, ahead);
+    if (block.last()) ahead.add(head.next_v, task.qkv_stride, task.tokens);
+    if (block.last()) ahead.add(head.next_k, task.qkv_stride, task.tokens);
+    ahead.spread(2 * block.tiles_across_keys());
+    block.across_keys(q, scratch + at.k_columns, ahead, [&](int64_t row, int64_t key, FloatVector value) HWY_ATTR {
+      auto share = exp2_of_negative(hn::Sub(value, hn::Set(d, lse[row])));
+      const int64_t seen = task.keys_before(first + row + 1);
+      if (key + lanes() > seen) share = hn::IfThenElseZero(lanes_before(key, seen), share);
+      hn::StoreU(share, d, p + row * at.keys + key);
+    });
+    block.across_keys(d_out, scratch + at.v_columns, ahead, [&](int64_t row, int64_t key, FloatVector value) HWY_ATTR {
+      const auto share = hn::LoadU(d, p + row * at.keys + key);
+      hn::StoreU(hn::Mul(share, hn::Sub(value, hn::Set(d, delta[row]))), d, ds + row * at.keys + key);
+    });
+    block.over_keys(ds, scratch + at.k, [&](int64_t row, int64_t col, FloatVector value) HWY_ATTR {
+      hn::StoreU(value, d, dq + row * at.dim + col);
+    });
+    block.over_rows(ds, q, scratch + at.dk);
+    block.over_rows(p, d_out, scratch + at.dv);
+    backward_rows(back, head.q, task.qkv_stride, first, block.rows, rstd, dq, head.d_q, head.d_gain);
+  }
+}
+
+void attention_backward(const AttentionShape& shape, const AttentionInputs& inputs, const AttentionGradients& gradients,
+                        float* scratch, int64_t task_begin, int64_t task_end) {
+  const Scratch at(shape, true);
+  const float* const qkv = inputs.qkv;
+  for (int64_t index = task_begin; index < task_end; ++index) {
+    const Task task(shape, inputs, at, index);
+    const Task next(shape, inputs, at, std::min(index + 1, task_end - 1));
+    const auto gain_gradient = [&](int64_t part) {
+      return gradients.d_gains == nullptr ? nullptr : gradients.d_gains + (index * 3 + part) * task.dim;
+    };
+    head_columns<true>(task.k_rows, qkv + task.k, task.qkv_stride, task.tokens, scratch + at.k, scratch + at.k_rstd,
+                       scratch + at.k_columns, at.keys);
+    head_columns<false>(task.v_rows, qkv + task.v, task.qkv_stride, task.tokens, scratch + at.v, scratch + at.v_rstd,
+                        scratch + at.v_columns, at.keys);
+    fill_zero(scratch + at.dk, task.tokens * at.dim);
+    fill_zero(scratch + at.dv, task.tokens * at.dim);
+    for (int64_t head = 0; head < task.group; ++head) {
+      const bool last = head + 1 == task.group;
+      const int64_t q = task.q + head * task.dim;
+      const int64_t out = task.out + head * task.dim;
+      const int64_t next_q = last ? next.q : q + task.dim;
+      const int64_t next_out = last ? next.out : out + task.dim;
+      backward_head(task, at,
+                    {qkv + q, gradients.out + out, gradients.lse + task.lse + head * task.tokens, gradients.d_out + out,
+                     gradients.d_qkv + q, gain_gradient(0), qkv + next_q, gradients.out + next_out,
+                     gradients.d_out + next_out, last ? qkv + next.k : nullptr, last ? qkv + next.v : nullptr},
+                    scratch);
+    }
+    HeadRows k_back = task.k_rows;
+    k_back.factor = kLn2;  // q carried log2(e)
+    backward_rows(k_back, qkv + task.k, task.qkv_stride, 0, task.tokens, scratch + at.k_rstd, scratch + at.dk,
+                  gradients.d_qkv + task.k, gain_gradient(1));
+    backward_rows(task.v_rows, qkv + task.v, task.qkv_stride, 0, task.tokens, scratch + at.v_rstd, scratch + at.dv,
+                  gradients.d_qkv + task.v, gain_gradient(2));
+  }
+  hwy::FlushStream();
+}
+
+}  // namespace siamese::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace siamese::kernels {
+
+HWY_EXPORT(attention_forward_scratch);
+HWY_EXPORT(attention_backward_scratch);
+HWY_EXPORT(attention_forward);
+HWY_EXPORT(attention_backward);
+
+int64_t attention_forward_scratch(const AttentionShape& shape) {
+  return HWY_DYNAMIC_DISPATCH(attention_forward_scratch)(shape);
+}
+
+int64_t attention_backward_scratch(const AttentionShape& shape) {
+  return HWY_DYNAMIC_DISPATCH(attention_backward_scratch)(shape);
+}
+
+void attention_forward(const AttentionShape& shape, const AttentionInputs& inputs, float* out, float* lse,
+                       float* scratch, int64_t task_begin, int64_t task_end) {
+  HWY_DYNAMIC_DISPATCH(attention_forward)(shape, inputs, out, lse, scratch, task_begin, task_end);
+}
+
+void attention_backward(const AttentionShape& shape, const AttentionInputs& inputs, const AttentionGradients& gradients,
+                        float* scratch, int64_t task_begin, int64_t task_end) {
+  HWY_DYNAMIC_DISPATCH(attention_backward)(shape, inputs, gradients, scratch, task_begin, task_end);
+}
+
+}  // namespace siamese::kernels
+#endif  // HWY_ONCE

@@ -1,0 +1,61 @@
+// Attention from the projected q, k, v to what the output projection reads, one head at a time:
+//   q, k, v  each head's rows of qkv, with RMSNorm where there is a gain (kernels/rms_norm.h), then RoPE on q and k
+//   s_ij = q_i . k_j / sqrt(D),  j <= i when causal       lse_i = log sum_j exp(s_ij)       p_ij = exp(s_ij - lse_i)
+//   out_i = sum_j p_ij v_j
+// and backward, with delta_i = dout_i . out_i and ds_ij = p_ij (dout_i . v_j - delta_i) / sqrt(D):
+//   dq_i = sum_j ds_ij k_j      dk_j = sum_i ds_ij q_i      dv_j = sum_i p_ij dout_i
+// then RoPE turned back and the norms' backward. Backward recomputes q, k, v and p; only qkv, out and lse are kept.
+//   qkv, dqkv: [B, T, (H + 2 Hkv) D]: the heads of q, then of k, then of v     out, dout: [B, T, H D]     lse: [B, H,
+//   T] cos, sin: [T, D / 2], half rotation (y1 = x1 cos - x2 sin, y2 = x2 cos + x1 sin)     gains: [D], shared by the
+//   heads
+// Query head h reads key/value head h / (H / Hkv). A task is one key/value head of one sample (task = b Hkv + head)
+// with the query heads that read it: tasks are independent, and what a task computes does not depend on the range.
+// A NaN or an infinity makes NaN of what it meets; a masked NaN may reach a few earlier rows (0 NaN is NaN).
+#pragma once
+
+#include <cstdint>
+
+namespace siamese::kernels {
+
+struct AttentionShape {
+  int64_t batch = 0;
+  int64_t tokens = 0;
+  int64_t heads = 0;
+  int64_t kv_heads = 0;
+  int64_t head_dim = 0;
+  bool causal = true;
+  float eps = 0;
+
+  int64_t tasks() const { return batch * kv_heads; }
+};
+
+// Null: no rotation, no norm.
+struct AttentionInputs {
+  const float* qkv = nullptr;
+  const float* cos = nullptr;
+  const float* sin = nullptr;
+  const float* q_gain = nullptr;
+  const float* k_gain = nullptr;
+  const float* v_gain = nullptr;
+};
+
+// Floats of scratch, this thread's own, for any range of tasks.
+int64_t attention_forward_scratch(const AttentionShape& shape);
+int64_t attention_backward_scratch(const AttentionShape& shape);
+
+// Overwrites out and lse for the heads of the tasks.
+void attention_forward(const AttentionShape& shape, const AttentionInputs& inputs, float* out, float* lse,
+                       float* scratch, int64_t task_begin, int64_t task_end);
+
+struct AttentionGradients {
+  const float* out = nullptr;
+  const float* lse = nullptr;
+  const float* d_out = nullptr;
+  float* d_qkv = nullptr;    // overwritten
+  float* d_gains = nullptr;  // [tasks, 3, D] (q, k, v), ADDED to where there is a gain; null: not wanted
+};
+
+void attention_backward(const AttentionShape& shape, const AttentionInputs& inputs, const AttentionGradients& gradients,
+                        float* scratch, int64_t task_begin, int64_t task_end);
+
+}  // namespace siamese::kernels

@@ -1,0 +1,212 @@
+#include "siamese/kernels/attention.h"
+
+#include <limits>
+
+#include "tests/kernels/kernel_testing.h"
+
+#include "siamese/kernels/reference/attention.h"
+
+namespace siamese::kernels {
+namespace attention_test {
+
+using Attention = AtEverySimdLevel;
+INSTANTIATE_TEST_SUITE_P(Simd, Attention, ::testing::ValuesIn(simd_targets()),
+                         [](const auto& test) { return simd_name(test.param); });
+
+struct Options {
+  bool rope = false;
+  bool qk_norm = false;
+  bool v_norm = false;
+};
+
+// One problem and its float result.
+struct Case {
+  Case(const AttentionShape& s, const Options& options)
+      : shape(s),
+        qkv(random_floats(s.batch * s.tokens * (s.heads + 2 * s.kv_heads) * s.head_dim, "qkv", 0.2)),
+        d_out(random_floats(s.batch * s.tokens * s.heads * s.head_dim, "d_out")),
+        angles(random_floats(s.tokens * (s.head_dim / 2), "angles", 0, 3)),
+        gains(random_floats(3 * s.head_dim, "gains", 1, 0.5)),
+        out(d_out.size(), kUntouched),
+        lse(static_cast<size_t>(s.batch * s.heads * s.tokens), kUntouched),
+        d_qkv(qkv.size(), kUntouched),
+        d_gains(random_floats(s.tasks() * 3 * s.head_dim, "d_gains")),
+        d_gains_before(d_gains) {
+    for (const float angle : angles) {
+      cos.push_back(std::cos(angle));
+      sin.push_back(std::sin(angle));
+    }
+    inputs.qkv = qkv.data();
+    if (options.rope) inputs.cos = cos.data(), inputs.sin = sin.data();
+    if (options.qk_norm) inputs.q_gain = gains.data(), inputs.k_gain = gains.data() + s.head_dim;
+    if (options.v_norm) inputs.v_gain = gains.data() + 2 * s.head_dim;
+  }
+  Case(const Case&) = delete;
+
+  void forward(int64_t begin, int64_t end) {
+    // Whatever lies in the scratch must not matter.
+    std::vector<float> scratch(static_cast<size_t>(attention_forward_scratch(shape)),
+                               std::numeric_limits<float>::quiet_NaN());
+    attention_forward(shape, inputs, out.data(), lse.data(), scratch.data(), begin, end);
+  }
+  void backward(int64_t begin, int64_t end) {
+    std::vector<float> scratch(static_cast<size_t>(attention_backward_scratch(shape)),
+                               std::numeric_limits<float>::quiet_NaN());
+    attention_backward(shape, inputs, {out.data(), lse.data(), d_out.data(), d_qkv.data(), d_gains.data()},
+                       scratch.data(), begin, end);
+  }
+
+  AttentionShape shape;
+  std::vector<float> qkv, d_out, angles, gains, cos, sin;
+  AttentionInputs inputs;
+  std::vector<float> out, lse, d_qkv, d_gains, d_gains_before;
+};
+
+// Every |actual - expected| within the tolerance, relative to the largest number expected (at least 1): sums of numbers
+// of either sign have no bound relative to themselves.
+void expect_close(const std::vector<float>& actual, const std::vector<double>& expected, double tolerance,
+                  const std::string& what) {
+  double largest = 1;
+  for (const double value : expected) largest = std::max(largest, std::abs(value));
+  expect_within(actual, expected, std::vector<double>(expected.size(), tolerance * largest), what);
+}
+
+void expect_equals_reference(Case& c, const std::string& what) {
+  const AttentionShape& s = c.shape;
+  const std::vector<double> qkv = widen(c.qkv), d_out = widen(c.d_out), cos = widen(c.cos), sin = widen(c.sin),
+                            gains = widen(c.gains);
+  reference::AttentionInputs inputs;
+  inputs.qkv = qkv.data();
+  if (c.inputs.cos != nullptr) inputs.cos = cos.data(), inputs.sin = sin.data();
+  if (c.inputs.q_gain != nullptr) inputs.gains[0] = gains.data(), inputs.gains[1] = gains.data() + s.head_dim;
+  if (c.inputs.v_gain != nullptr) inputs.gains[2] = gains.data() + 2 * s.head_dim;
+  std::vector<double> out(c.out.size()), lse(c.lse.size()), d_qkv(c.d_qkv.size()), d_gains(3 * s.head_dim);
+  reference::attention_forward(s, inputs, out.data(), lse.data());
+  reference::attention_backward(s, inputs, out.data(), lse.data(), d_out.data(), d_qkv.data(), d_gains.data());
+  c.forward(0, s.tasks());
+  c.backward(0, s.tasks());
+  std::vector<float> added(d_gains.size());
+  for (size_t i = 0; i < c.d_gains.size(); ++i) added[i % added.size()] += c.d_gains[i] - c.d_gains_before[i];
+  // A score is a sum of D products and off by a few roundings of its size (up to 10 here, which is absolute in the
+  // exponent); a gradient has two more sums and the cancellation in ds.
+  expect_close(c.out, out, 3e-6, "out " + what);
+  expect_close(c.lse, lse, 2e-6, "lse " + what);
+  expect_close(c.d_qkv, d_qkv, 1e-5, "d_qkv " + what);
+  expect_close(added, d_gains, 1e-5, "d_gains " + what);
+}
+
+std::string text(const AttentionShape& s) {
+  return "T" + std::to_string(s.tokens) + " H" + std::to_string(s.heads) + "/" + std::to_string(s.kv_heads) + " D" +
+         std::to_string(s.head_dim) + (s.causal ? " causal" : "");
+}
+
+TEST_P(Attention, EqualsTheReference) {
+  for (const int64_t dim : {1, 2, 8, 20, 32, 33, 64, 80}) {
+    for (const int64_t tokens : {1, 2, 7, 33, 65, 130}) {
+      for (const bool causal : {true, false}) {
+        // Long rows with one kind of grouping only: the reference is slow.
+        const int64_t heads = tokens > 100 ? 1 : tokens % 2 == 0 ? 2 : 4;
+        const AttentionShape shape{tokens > 50 ? 1 : 2, tokens, heads, heads == 4 ? 2 : 1, dim, causal, 1e-5F};
+        const bool rope = dim % 2 == 0;
+        for (const Options& options : {Options{}, Options{rope, true, true}, Options{rope, causal, !causal}}) {
+          Case c(shape, options);
+          expect_equals_reference(c, text(shape));
+          if (HasFatalFailure()) return;
+        }
+      }
+    }
+  }
+}
+
+TEST_P(Attention, TaskByTaskGivesTheSameBits) {
+  for (const int64_t dim : {20, 64}) {
+    const AttentionShape shape{2, 50, 4, 2, dim, true, 1e-5F};
+    Case whole(shape, {true, true, true}), split(shape, {true, true, true});
+    whole.forward(0, 4);
+    whole.backward(0, 4);
+    for (int64_t task = 3; task >= 0; --task) split.forward(task, task + 1);
+    for (int64_t task = 3; task >= 0; --task) split.backward(task, task + 1);
+    EXPECT_TRUE(same_bits(whole.out, split.out));
+    EXPECT_TRUE(same_bits(whole.lse, split.lse));
+    EXPECT_TRUE(same_bits(whole.d_qkv, split.d_qkv));
+    EXPECT_TRUE(same_bits(whole.d_gains, split.d_gains));
+  }
+}
+
+TEST_P(Attention, LeavesOtherTasksAlone) {
+  const AttentionShape shape{2, 9, 4, 2, 33, true, 1e-5F};
+  Case c(shape, {false, true, true});
+  c.forward(0, 4);
+  std::fill(c.out.begin(), c.out.end(), kUntouched);
+  c.forward(1, 2);  // sample 0, key/value head 1: query heads 2 and 3
+  for (size_t i = 0; i < c.out.size(); ++i) {
+    const size_t head = i / 33 % 4;
+    EXPECT_EQ(c.out[i] != kUntouched, i < c.out.size() / 2 && head >= 2) << i;
+  }
+  c.backward(1, 2);
+  for (size_t i = 0; i < c.d_qkv.size(); ++i) {
+    const size_t head = i / 33 % 8;  // q 0..3, k 4..5, v 6..7
+    const bool inside = i < c.d_qkv.size() / 2 && (head == 2 || head == 3 || head == 5 || head == 7);
+    EXPECT_EQ(c.d_qkv[i] != kUntouched, inside) << i;
+  }
+  for (size_t i = 0; i < c.d_gains.size(); ++i) {
+    EXPECT_EQ(c.d_gains[i] != c.d_gains_before[i], i / (3 * 33) == 1) << i;
+  }
+}
+
+// exp of a score of 100 overflows, of the difference between two of them underflows; neither may show.
+TEST_P(Attention, LargeScoresStayExact) {
+  for (const double size : {8.0, 40.0}) {
+    const AttentionShape shape{1, 37, 1, 1, 32, true, 1e-5F};
+    Case c(shape, {});
+    for (float& value : c.qkv) value *= static_cast<float>(size);
+    const std::vector<double> qkv = widen(c.qkv);
+    std::vector<double> out(c.out.size()), lse(c.lse.size());
+    reference::AttentionInputs inputs;
+    inputs.qkv = qkv.data();
+    reference::attention_forward(shape, inputs, out.data(), lse.data());
+    c.forward(0, 1);
+    c.backward(0, 1);
+    // The size of a score is the absolute error of its exponent: scores reach size^2 times 4.
+    expect_close(c.out, out, 8 * size * size * kUlp, "out");
+    expect_close(c.lse, lse, 2e-6, "lse");
+    for (const float value : c.d_qkv) EXPECT_TRUE(std::isfinite(value));
+  }
+}
+
+TEST_P(Attention, NanAndInfinityMakeNan) {
+  const float kNan = std::numeric_limits<float>::quiet_NaN();
+  const float kInfinity = std::numeric_limits<float>::infinity();
+  for (const float bad : {kNan, -kNan, kInfinity, -kInfinity}) {
+    for (const int64_t part : {0, 1, 2}) {
+      const AttentionShape shape{2, 70, 1, 1, 20, true, 1e-5F};
+      Case clean(shape, {true, true, true}), broken(shape, {true, true, true});
+      broken.qkv[60 * 60 + part * 20 + 3] = bad;  // token 60 of sample 0
+      for (Case* c : {&clean, &broken}) {
+        c->forward(0, 2);
+        c->backward(0, 2);
+      }
+      EXPECT_TRUE(std::isnan(broken.out[60 * 20 + 3])) << part << " " << bad;
+      EXPECT_TRUE(std::isnan(broken.d_qkv[60 * 60 + part * 20 + 3])) << part << " " << bad;
+      const int64_t sample = 70 * 20;
+      EXPECT_TRUE(same_bits(&broken.out[sample], &clean.out[sample], sample));
+      EXPECT_TRUE(same_bits(&broken.d_qkv[3 * sample], &clean.d_qkv[3 * sample], 3 * sample));
+    }
+  }
+}
+
+TEST_P(Attention, NullGainGradientsAreNotWanted) {
+  const AttentionShape shape{1, 5, 2, 1, 8, true, 1e-5F};
+  Case with(shape, {true, true, true}), without(shape, {true, true, true});
+  with.forward(0, 1);
+  with.backward(0, 1);
+  without.forward(0, 1);
+  std::vector<float> scratch(static_cast<size_t>(attention_backward_scratch(shape)));
+  attention_backward(shape, without.inputs,
+                     {without.out.data(), without.lse.data(), without.d_out.data(), without.d_qkv.data(), nullptr},
+                     scratch.data(), 0, 1);
+  EXPECT_TRUE(same_bits(with.d_qkv, without.d_qkv));
+}
+
+}  // namespace attention_test
+}  // namespace siamese::kernels
