@@ -107,7 +107,9 @@ HWY_INLINE PerStream<T> rows_at(const PerStream<T>& arrays, int64_t at) {
 }
 
 // Where a row's M or b (of `size` numbers) begins.
-HWY_INLINE int64_t coefficients_at(const StreamMix& mix, int64_t row, int size) { return mix.each_row ? row * size : 0; }
+HWY_INLINE int64_t coefficients_at(const StreamMix& mix, int64_t row, int size) {
+  return mix.each_row ? row * size : 0;
+}
 
 // sum_i M_ji s_i, for a j.
 HWY_INLINE WeightedRows mixed(const StreamMix& mix, const float* weights, const PerStream<const float>& streams) {
@@ -126,7 +128,8 @@ void mix_row(const StreamMix& mix, const StreamMixRows& rows, int64_t row) {
   const float* const matrix = mix.matrix + coefficients_at(mix, row, mix.outputs * mix.streams);
   for (int j = 0; j < mix.outputs; ++j) {
     WeightedRows sum = mixed(mix, matrix + j * mix.streams, streams);
-    if (rows.branch != nullptr) sum.add(rows.branch + at, mix.branch_weights[coefficients_at(mix, row, mix.outputs) + j]);
+    if (rows.branch != nullptr)
+      sum.add(rows.branch + at, mix.branch_weights[coefficients_at(mix, row, mix.outputs) + j]);
     sum.sum(cols, outputs[static_cast<size_t>(j)]);
   }
   RowNormAt<kLayer> norm(mix.norm, row);

@@ -23,8 +23,8 @@ using PerStream = std::array<T*, kMaxMixedStreams>;
 
 struct StreamMix {
   int64_t cols = 0;
-  int streams = 0;  // 1 to kMaxMixedStreams
-  int outputs = 0;  // likewise
+  int streams = 0;                        // 1 to kMaxMixedStreams
+  int outputs = 0;                        // likewise
   bool each_row = false;                  // M and b have a row for each row, else one for all
   const float* matrix = nullptr;          // M: [rows or 1, outputs, streams]
   const float* branch_weights = nullptr;  // b: [rows or 1, outputs]; null: no branch

@@ -29,17 +29,17 @@ class HcJunction : public MixingJunction {
   }
 
  protected:
-  Mixing mixing(const at::Tensor& stacked) const override {
-    const at::Tensor input = for_each_token(input_mix_, stacked);
-    const at::Tensor streams = for_each_token(stream_mix_, stacked);
-    const at::Tensor output = for_each_token(output_mix_, stacked);
-    if (!options_.dynamic) return {input, streams.transpose(-1, -2), output};
+  Mixing mixing(const std::vector<at::Tensor>& streams) const override {
+    if (!options_.dynamic) return {input_mix_, stream_mix_.t(), output_mix_};
     const int64_t n = options_.streams;
-    at::Tensor dynamic = ops::row_linear(stream_norm_(stacked), dynamic_);  // [..., n, n + 2]
+    std::vector<at::Tensor> rows;
+    for (const auto& stream : streams) rows.push_back(ops::row_linear(stream_norm_(stream), dynamic_));
+    at::Tensor dynamic = at::stack(rows, -2);  // [..., n, n + 2]
     if (options_.tanh) dynamic = at::tanh(dynamic);
-    const at::Tensor mix = for_each_token(mix_scale_, stacked).unsqueeze(-1) * dynamic.narrow(-1, 0, n + 1);
-    return {mix.select(-1, 0) + input, (mix.narrow(-1, 1, n) + streams).transpose(-1, -2),
-            for_each_token(output_scale_, stacked) * dynamic.select(-1, n + 1) + output};
+    const auto each = [&](const at::Tensor& parameter) { return for_each_token(parameter, streams[0]); };
+    const at::Tensor mix = each(mix_scale_).unsqueeze(-1) * dynamic.narrow(-1, 0, n + 1);
+    return {mix.select(-1, 0) + each(input_mix_), (mix.narrow(-1, 1, n) + each(stream_mix_)).transpose(-1, -2),
+            each(output_scale_) * dynamic.select(-1, n + 1) + each(output_mix_)};
   }
 
  private:
