@@ -41,9 +41,7 @@ StreamRead stream_read(const std::vector<at::Tensor>& streams, const at::Tensor&
   const at::Tensor mixing = stream_mix_detail::for_rows_of(streams[0], weights, 1).unsqueeze(-2);
   const at::Tensor sum = at::matmul(mixing, at::stack(streams, -2)).squeeze(-2);
   if (!norm.present) return {sum, streams};
-  // Not plain::: with more streams than the kernel takes, the norm still has one.
-  return {norm.layer ? ops::layer_norm(sum, norm.gain, norm.bias, norm.eps) : ops::rms_norm(sum, norm.gain, norm.eps),
-          streams};
+  return {norm.layer ? layer_norm(sum, norm.gain, norm.bias, norm.eps) : rms_norm(sum, norm.gain, norm.eps), streams};
 }
 
 }  // namespace plain
@@ -165,10 +163,9 @@ class FusedStreamMix : public torch::autograd::Function<FusedStreamMix> {
   }
 };
 
-bool fits(const std::vector<at::Tensor>& streams, const at::Tensor& branch, const at::Tensor& coefficients,
-          const at::Tensor& gain) {
-  if (streams.size() > kernels::kMaxMixedStreams) return false;
-  return use_fused("stream_mix", {streams[0], streams.back(), branch, coefficients, gain});
+at::Tensor norm_of(const JunctionNorm& norm, const at::Tensor& x) {
+  if (!norm.present) return x;
+  return norm.layer ? layer_norm(x, norm.gain, norm.bias, norm.eps) : rms_norm(x, norm.gain, norm.eps);
 }
 
 c10::intrusive_ptr<Pass> pass_over(const std::vector<at::Tensor>& streams, int64_t outputs, bool each_row) {
@@ -186,7 +183,9 @@ std::vector<at::Tensor> stream_mix(const std::vector<at::Tensor>& streams, const
                                    const at::Tensor& branch, const at::Tensor& branch_weights) {
   using namespace stream_mix_detail;
   const int64_t outputs = matrix.size(-2);
-  if (outputs > kernels::kMaxMixedStreams || !fits(streams, branch, matrix, {})) {
+  const auto most = static_cast<size_t>(kernels::kMaxMixedStreams);
+  const bool too_many = streams.size() > most || static_cast<size_t>(outputs) > most;
+  if (too_many || !use_fused("stream_mix", {streams[0], streams.back(), matrix, branch, branch_weights})) {
     return plain::stream_mix(streams, matrix, branch, branch_weights);
   }
   const auto pass = pass_over(streams, outputs, matrix.dim() != 2);
@@ -198,7 +197,13 @@ std::vector<at::Tensor> stream_mix(const std::vector<at::Tensor>& streams, const
 
 StreamRead stream_read(const std::vector<at::Tensor>& streams, const at::Tensor& weights, const JunctionNorm& norm) {
   using namespace stream_mix_detail;
-  if (!fits(streams, {}, weights, norm.gain)) return plain::stream_read(streams, weights, norm);
+  if (!use_fused("stream_read", {streams[0], streams.back(), weights, norm.gain})) {
+    return plain::stream_read(streams, weights, norm);
+  }
+  if (streams.size() > static_cast<size_t>(kernels::kMaxMixedStreams)) {  // the norm has a kernel all the same
+    const at::Tensor sum = plain::stream_read(streams, weights, {}).input;
+    return {norm_of(norm, sum), streams};
+  }
   const auto pass = pass_over(streams, 1, weights.dim() != 1);
   pass->numbers.layer = norm.layer;
   pass->numbers.norm.present = norm.present;
