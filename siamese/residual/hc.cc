@@ -29,11 +29,11 @@ class HcJunction : public MixingJunction {
   }
 
  protected:
-  Mixing mixing(const std::vector<at::Tensor>& streams) const override {
+  Mixing mixing(std::vector<at::Tensor>& streams) const override {
     if (!options_.dynamic) return {input_mix_, stream_mix_.t(), output_mix_};
     const int64_t n = options_.streams;
     std::vector<at::Tensor> rows;
-    for (const auto& stream : streams) rows.push_back(ops::row_linear(stream_norm_(stream), dynamic_));
+    for (at::Tensor& stream : streams) rows.push_back(projected(stream));
     at::Tensor dynamic = at::stack(rows, -2);  // [..., n, n + 2]
     if (options_.tanh) dynamic = at::tanh(dynamic);
     const auto each = [&](const at::Tensor& parameter) { return for_each_token(parameter, streams[0]); };
@@ -43,6 +43,16 @@ class HcJunction : public MixingJunction {
   }
 
  private:
+  // norm(H_i) W. An RMSNorm leaves its gain to W and its factor to the product, so the stream is only read.
+  at::Tensor projected(at::Tensor& stream) const {
+    const ops::JunctionNorm norm = stream_norm_.step();
+    if (norm.layer) return ops::row_linear(stream_norm_(stream), dynamic_);
+    const at::Tensor weight = norm.gain.defined() ? dynamic_ * norm.gain : dynamic_;
+    ops::RowProjection made = ops::row_project(stream, weight);
+    stream = std::move(made.x);
+    return made.y * at::rsqrt(made.squares / static_cast<double>(stream.size(-1)) + norm.eps);
+  }
+
   HcOptions options_;
   at::Tensor input_mix_;
   at::Tensor stream_mix_;

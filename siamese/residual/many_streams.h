@@ -26,8 +26,8 @@ class MixingJunction : public Junction {
   Streams write(const Streams& streams, const Branch& branch) const final;
 
  protected:
-  // streams: n of [..., width].
-  virtual Mixing mixing(const std::vector<at::Tensor>& streams) const = 0;
+  // streams: n of [..., width]; a pass over them may leave those to go on with in their place.
+  virtual Mixing mixing(std::vector<at::Tensor>& streams) const = 0;
 
   // A parameter of the mixing for each token of a stream: [..., its shape].
   static at::Tensor for_each_token(const at::Tensor& parameter, const at::Tensor& stream);

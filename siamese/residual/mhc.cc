@@ -35,18 +35,18 @@ class MhcJunction : public MixingJunction {
   }
 
  protected:
-  Mixing mixing(const std::vector<at::Tensor>& streams) const override {
+  Mixing mixing(std::vector<at::Tensor>& streams) const override {
     const int64_t n = options_.streams;
     const int64_t width = streams[0].size(-1);
     // v phi and v^2 stream by stream: v itself would be a copy of all streams.
     at::Tensor product;
     at::Tensor squares;
     for (int64_t i = 0; i < n; ++i) {
-      const at::Tensor& stream = streams[static_cast<size_t>(i)];
-      const at::Tensor its_product = ops::row_linear(stream, phi_.narrow(1, i * width, width));
-      const at::Tensor its_squares = stream.square().sum(-1, true);
-      product = i == 0 ? its_product : product + its_product;
-      squares = i == 0 ? its_squares : squares + its_squares;
+      at::Tensor& stream = streams[static_cast<size_t>(i)];
+      ops::RowProjection made = ops::row_project(stream, phi_.narrow(1, i * width, width));
+      stream = std::move(made.x);
+      product = i == 0 ? made.y : product + made.y;
+      squares = i == 0 ? made.squares : squares + made.squares;
     }
     const at::Tensor raw = product * at::rsqrt(squares / static_cast<double>(n * width) + eps_);
     const auto each = [&](const at::Tensor& parameter) { return for_each_token(parameter, streams[0]); };
