@@ -11,4 +11,10 @@ namespace siamese::ops {
 
 at::Tensor sinkhorn(const at::Tensor& logits, int64_t iterations);
 
+namespace plain {
+
+at::Tensor sinkhorn(const at::Tensor& logits, int64_t iterations);
+
+}  // namespace plain
+
 }  // namespace siamese::ops

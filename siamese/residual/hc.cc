@@ -29,20 +29,30 @@ class HcJunction : public MixingJunction {
   }
 
  protected:
-  Mixing mixing(const at::Tensor& stacked) const override {
-    const at::Tensor input = for_each_token(input_mix_, stacked);
-    const at::Tensor streams = for_each_token(stream_mix_, stacked);
-    const at::Tensor output = for_each_token(output_mix_, stacked);
-    if (!options_.dynamic) return {input, streams.transpose(-1, -2), output};
+  Mixing mixing(std::vector<at::Tensor>& streams) const override {
+    if (!options_.dynamic) return {input_mix_, stream_mix_.t(), output_mix_};
     const int64_t n = options_.streams;
-    at::Tensor dynamic = ops::row_linear(stream_norm_(stacked), dynamic_);  // [..., n, n + 2]
+    std::vector<at::Tensor> rows;
+    for (at::Tensor& stream : streams) rows.push_back(projected(stream));
+    at::Tensor dynamic = at::stack(rows, -2);  // [..., n, n + 2]
     if (options_.tanh) dynamic = at::tanh(dynamic);
-    const at::Tensor mix = for_each_token(mix_scale_, stacked).unsqueeze(-1) * dynamic.narrow(-1, 0, n + 1);
-    return {mix.select(-1, 0) + input, (mix.narrow(-1, 1, n) + streams).transpose(-1, -2),
-            for_each_token(output_scale_, stacked) * dynamic.select(-1, n + 1) + output};
+    const auto each = [&](const at::Tensor& parameter) { return for_each_token(parameter, streams[0]); };
+    const at::Tensor mix = each(mix_scale_).unsqueeze(-1) * dynamic.narrow(-1, 0, n + 1);
+    return {mix.select(-1, 0) + each(input_mix_), (mix.narrow(-1, 1, n) + each(stream_mix_)).transpose(-1, -2),
+            each(output_scale_) * dynamic.select(-1, n + 1) + each(output_mix_)};
   }
 
  private:
+  // norm(H_i) W. An RMSNorm leaves its gain to W and its factor to the product, so the stream is only read.
+  at::Tensor projected(at::Tensor& stream) const {
+    const ops::JunctionNorm norm = stream_norm_.step();
+    if (norm.layer) return ops::row_linear(stream_norm_(stream), dynamic_);
+    const at::Tensor weight = norm.gain.defined() ? dynamic_ * norm.gain : dynamic_;
+    ops::RowProjection made = ops::row_project(stream, weight);
+    stream = std::move(made.x);
+    return made.y * at::rsqrt(made.squares / static_cast<double>(stream.size(-1)) + norm.eps);
+  }
+
   HcOptions options_;
   at::Tensor input_mix_;
   at::Tensor stream_mix_;

@@ -4,6 +4,7 @@
 
 #include "siamese/base/check.h"
 #include "siamese/ops/row_linear.h"
+#include "siamese/ops/stream_mix.h"
 
 namespace siamese::residual {
 
@@ -17,24 +18,21 @@ ReadResult MixingJunction::read(const Streams& streams, Recorder* recorder) cons
     record(recorder, stream.name, stream.value, {});
     values.push_back(stream.value);
   }
-  const at::Tensor stacked = at::stack(values, -2);
-  const Mixing mix = mixing(stacked);
-  Streams mixed = now.replaced(at::matmul(mix.streams, stacked).unbind(-2));
-  mixed.handed = {mix.output};
-  return {std::move(mixed), norm_(at::matmul(mix.input.unsqueeze(-2), stacked).squeeze(-2))};
+  const Mixing mix = mixing(values);
+  ops::StreamRead made = ops::stream_read(values, mix.input, norm_.step());
+  Streams next = now.replaced(std::move(made.streams));
+  next.handed = {mix.streams, mix.output};
+  return {std::move(next), std::move(made.input)};
 }
 
 Streams MixingJunction::write(const Streams& streams, const Branch& branch) const {
-  const at::Tensor output = gated(branch);
   std::vector<at::Tensor> values;
-  for (size_t j = 0; j < streams.list.size(); ++j) {
-    values.push_back(streams[j] + streams.handed[0].select(-1, static_cast<int64_t>(j)).unsqueeze(-1) * output);
-  }
-  return streams.replaced(std::move(values));
+  for (const auto& stream : streams.list) values.push_back(stream.value);
+  return streams.replaced(ops::stream_mix(values, streams.handed[0], gated(branch), streams.handed[1]));
 }
 
-at::Tensor MixingJunction::for_each_token(const at::Tensor& parameter, const at::Tensor& stacked) {
-  return ops::for_each_row(parameter, stacked.sizes().slice(0, static_cast<size_t>(stacked.dim() - 2)));
+at::Tensor MixingJunction::for_each_token(const at::Tensor& parameter, const at::Tensor& stream) {
+  return ops::for_each_row(parameter, stream.sizes().slice(0, static_cast<size_t>(stream.dim() - 1)));
 }
 
 ManyStreams::ManyStreams(const nn::Scope& scope, const Build& build, int64_t count) : build_(build), count_(count) {

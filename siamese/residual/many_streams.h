@@ -1,14 +1,17 @@
 // What hyper-connections share: n streams s0 ... that open as copies of the embedding, are mixed at every site, and
 // close with the norm of their sum.
-//   read   branch input = LN( sum_i m_i s_i );   s_j <- sum_i M_ji s_i
-//   write  s_j <- s_j + b_j O
-// m (n), M (n x n) and b (n), for each token, are what a scheme's `mixing` says.
+//   read   branch input = LN( sum_i m_i s_i )
+//   write  s_j <- sum_i M_ji s_i + b_j O
+// m (n), M (n x n) and b (n) are what a scheme's `mixing` says of the streams at the read. Each of the two lines is one
+// fused pass (ops/stream_mix.h), for up to four streams; M waits for the write, so that the streams are read there and
+// written once.
 #pragma once
 
 #include "siamese/residual/topology.h"
 
 namespace siamese::residual {
 
+// For each token, or (without the leading dimensions) the same for all tokens.
 struct Mixing {
   at::Tensor input;    // m: [..., n]
   at::Tensor streams;  // M: [..., n, n]
@@ -23,11 +26,11 @@ class MixingJunction : public Junction {
   Streams write(const Streams& streams, const Branch& branch) const final;
 
  protected:
-  // stacked: [..., n, width].
-  virtual Mixing mixing(const at::Tensor& stacked) const = 0;
+  // streams: n of [..., width]; a pass over them may leave those to go on with in their place.
+  virtual Mixing mixing(std::vector<at::Tensor>& streams) const = 0;
 
-  // A parameter of the mixing for each token: [..., its shape].
-  static at::Tensor for_each_token(const at::Tensor& parameter, const at::Tensor& stacked);
+  // A parameter of the mixing for each token of a stream: [..., its shape].
+  static at::Tensor for_each_token(const at::Tensor& parameter, const at::Tensor& stream);
 
  private:
   nn::Norm norm_;

@@ -35,17 +35,28 @@ class MhcJunction : public MixingJunction {
   }
 
  protected:
-  Mixing mixing(const at::Tensor& stacked) const override {
+  Mixing mixing(std::vector<at::Tensor>& streams) const override {
     const int64_t n = options_.streams;
-    const at::Tensor flat = stacked.flatten(-2);
-    const at::Tensor raw = ops::row_linear(flat, phi_) * at::rsqrt(flat.square().mean(-1, true) + eps_);
-    const at::Tensor scale = for_each_token(scale_, stacked);
+    const int64_t width = streams[0].size(-1);
+    // v phi and v^2 stream by stream: v itself would be a copy of all streams.
+    at::Tensor product;
+    at::Tensor squares;
+    for (int64_t i = 0; i < n; ++i) {
+      at::Tensor& stream = streams[static_cast<size_t>(i)];
+      ops::RowProjection made = ops::row_project(stream, phi_.narrow(1, i * width, width));
+      stream = std::move(made.x);
+      product = i == 0 ? made.y : product + made.y;
+      squares = i == 0 ? made.squares : squares + made.squares;
+    }
+    const at::Tensor raw = product * at::rsqrt(squares / static_cast<double>(n * width) + eps_);
+    const auto each = [&](const at::Tensor& parameter) { return for_each_token(parameter, streams[0]); };
+    const at::Tensor scale = each(scale_);
     const auto part = [&](int64_t which, int64_t first, int64_t count) {
       return scale.narrow(-1, which, 1) * raw.narrow(-1, first, count);
     };
-    const at::Tensor pre = part(0, 0, n) + for_each_token(pre_bias_, stacked);
-    const at::Tensor post = part(1, n, n) + for_each_token(post_bias_, stacked);
-    const at::Tensor res = part(2, 2 * n, n * n).unflatten(-1, {n, n}) + for_each_token(res_bias_, stacked);
+    const at::Tensor pre = part(0, 0, n) + each(pre_bias_);
+    const at::Tensor post = part(1, n, n) + each(post_bias_);
+    const at::Tensor res = part(2, 2 * n, n * n).unflatten(-1, {n, n}) + each(res_bias_);
     return {at::sigmoid(pre), ops::sinkhorn(res, options_.iterations), 2 * at::sigmoid(post)};
   }
 

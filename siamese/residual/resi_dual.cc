@@ -2,6 +2,8 @@
 
 #include <ATen/ATen.h>
 
+#include "siamese/residual/pass.h"
+
 namespace siamese::residual {
 namespace {
 
@@ -21,8 +23,8 @@ class ResiDualJunction : public Junction {
   }
 
   Streams write(const Streams& streams, const Branch& branch) const override {
-    const Streams sum = flush(streams.deferring({branch, {1.0, scale_}}));
-    return sum.replaced({norm_(sum[kPost]), sum[kSum]});
+    const at::Tensor x = norm_of_sum(norm_, streams[kPost], 1, branch);
+    return streams.replaced({x, streams[kSum]}).deferring({branch, {0.0, scale_}});
   }
 
  private:
@@ -47,8 +49,10 @@ class ResiDual : public Topology {
     return std::make_unique<ResiDualJunction>(options_, scope, site, build_);
   }
   at::Tensor close(const Streams& streams) const override {
-    const Streams sum = flush(streams);
-    return at::add(r_norm_(sum[kSum]), sum[kPost], options_.x_weight);
+    ops::Junction pass = pass_over(streams);
+    pass.y_norm = r_norm_.step();
+    if (options_.x_weight != 1) pass.x_scale = at::full({build_.width}, options_.x_weight, pass.x.options());
+    return ops::junction(pass).input;
   }
 
  private:

@@ -4,6 +4,8 @@
 
 #include <ATen/Parallel.h>
 
+#include "siamese/ops/mode.h"
+
 namespace siamese::ops {
 namespace {
 
@@ -40,6 +42,47 @@ TEST(RowLinear, SameBitsAtAnyThreadCount) {
   at::set_num_threads(before);
   for (size_t run = 1; run < results.size(); ++run) {
     for (size_t i = 0; i < 3; ++i) testing::expect_same_bits(results[run][i], results[0][i], "threads");
+  }
+}
+
+TEST(RowLinear, ProjectionFusedEqualsPlainForwardAndGradient) {
+  for (const int64_t cols : {1, 31, 32, 33, 257}) {
+    for (const int64_t rows : {1, 700}) {
+      const auto run = [&](at::ScalarType dtype, bool fused) {
+        const at::Tensor x = leaf(randn({2, rows, cols}, 6, at::kFloat).to(dtype));
+        const at::Tensor w = leaf(randn({5, cols + 3}, 7, at::kFloat).to(dtype));
+        const at::Tensor part = w.narrow(1, 2, cols);
+        const RowProjection made = fused ? row_project(x, part) : plain::row_project(x, part);
+        const at::Tensor all = at::cat({made.y, made.squares, 0.5 * made.x}, -1);
+        return std::pair(all, testing::gradients(all, {x, w}));
+      };
+      const ModeGuard guard(Mode::fused);
+      const auto got = run(at::kFloat, true);
+      const auto wanted = run(at::kDouble, false);
+      const std::string what = std::to_string(rows) + " x " + std::to_string(cols);
+      testing::expect_close(got.first, wanted.first, 3e-6, what);
+      testing::expect_close(got.second[0], wanted.second[0], 3e-6, what + " dx");
+      testing::expect_close(got.second[1], wanted.second[1], 3e-6, what + " dW");
+    }
+  }
+}
+
+TEST(RowLinear, ProjectionHasTheSameBitsAtAnyThreadCount) {
+  const ModeGuard guard(Mode::fused);
+  const int before = at::get_num_threads();
+  std::vector<std::vector<at::Tensor>> results;
+  for (const int threads : {1, 2, 3, 5}) {
+    at::set_num_threads(threads);
+    const at::Tensor x = leaf(randn({32, 96, 65}, 8, at::kFloat));
+    const at::Tensor w = leaf(randn({6, 65}, 9, at::kFloat));
+    const RowProjection made = row_project(x, w);
+    auto all = testing::gradients(at::cat({made.y, made.squares, made.x}, -1), {x, w});
+    all.insert(all.end(), {made.y, made.squares});
+    results.push_back(all);
+  }
+  at::set_num_threads(before);
+  for (const auto& result : results) {
+    for (size_t i = 0; i < result.size(); ++i) testing::expect_same_bits(result[i], results[0][i], "threads");
   }
 }
 

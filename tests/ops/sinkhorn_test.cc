@@ -3,6 +3,9 @@
 #include "tests/support/tensors.h"
 
 #include <ATen/ATen.h>
+#include <ATen/Parallel.h>
+
+#include "siamese/ops/mode.h"
 
 namespace siamese::ops {
 namespace {
@@ -55,6 +58,39 @@ TEST(Sinkhorn, EqualsTheMatrixFormInDouble) {
   testing::expect_close(m, plain, 1e-13, "forward");
   testing::expect_close(testing::gradients((m * weights).sum(), {x})[0],
                         testing::gradients((plain * weights).sum(), {x})[0], 1e-12, "gradient");
+}
+
+TEST(Sinkhorn, FusedEqualsPlainForwardAndGradient) {
+  const ModeGuard guard(Mode::fused);
+  for (const int64_t n : {1, 2, 3, 4, 5, 16}) {
+    for (const int64_t iterations : {1, 3, 20}) {
+      const at::Tensor single = testing::leaf(randn({3, 7, n, n}, 6, at::kFloat));
+      const at::Tensor exact = testing::leaf(single.detach().to(at::kDouble));
+      const at::Tensor got = sinkhorn(single.transpose(-1, -2), iterations);
+      const at::Tensor wanted = plain::sinkhorn(exact.transpose(-1, -2), iterations);
+      const std::string what = std::to_string(n) + ", " + std::to_string(iterations) + " rounds";
+      testing::expect_close(got, wanted, 3e-6, what);
+      testing::expect_close(testing::gradients(got, {single})[0], testing::gradients(wanted, {exact})[0], 1e-5,
+                            what + " gradient");  // forty roundings of logarithms
+    }
+  }
+}
+
+TEST(Sinkhorn, SameBitsAtAnyThreadCount) {
+  const ModeGuard guard(Mode::fused);
+  const int before = at::get_num_threads();
+  std::vector<std::vector<at::Tensor>> results;
+  for (const int threads : {1, 2, 3, 5}) {
+    at::set_num_threads(threads);
+    const at::Tensor x = testing::leaf(randn({1003, 4, 4}, 7, at::kFloat));
+    const at::Tensor m = sinkhorn(x, kRounds);
+    results.push_back({m, testing::gradients(m, {x})[0]});
+  }
+  at::set_num_threads(before);
+  for (const auto& result : results) {
+    testing::expect_same_bits(result[0], results[0][0], "P");
+    testing::expect_same_bits(result[1], results[0][1], "gradient");
+  }
 }
 
 }  // namespace

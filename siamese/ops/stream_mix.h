@@ -1,0 +1,36 @@
+// What hyper-connections do with their streams between two branches, each in one pass over memory.
+//   stream_mix    out_j = sum_i M_ji s_i + b_j z          the write: n streams and the branch z give n streams
+//   stream_read   input = N( sum_i m_i s_i )              the read of a branch input, with its norm
+// streams s_i and z: [..., cols]. M: [..., outputs, n], b: [..., outputs] and m: [..., n] for each row, or [outputs,
+// n], [outputs] and [n] for all rows; the gradient of the latter is a sum over rows in a fixed order. The kernel takes
+// up to four streams; more run as the plain expression.
+#pragma once
+
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+#include "siamese/ops/junction.h"
+
+namespace siamese::ops {
+
+std::vector<at::Tensor> stream_mix(const std::vector<at::Tensor>& streams, const at::Tensor& matrix,
+                                   const at::Tensor& branch, const at::Tensor& branch_weights);
+
+struct StreamRead {
+  at::Tensor input;
+  // The streams themselves, to go on with: what comes back to them is added in the pass that reads backward.
+  std::vector<at::Tensor> streams;
+};
+
+StreamRead stream_read(const std::vector<at::Tensor>& streams, const at::Tensor& weights, const JunctionNorm& norm);
+
+namespace plain {
+
+std::vector<at::Tensor> stream_mix(const std::vector<at::Tensor>& streams, const at::Tensor& matrix,
+                                   const at::Tensor& branch, const at::Tensor& branch_weights);
+StreamRead stream_read(const std::vector<at::Tensor>& streams, const at::Tensor& weights, const JunctionNorm& norm);
+
+}  // namespace plain
+
+}  // namespace siamese::ops
