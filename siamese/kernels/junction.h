@@ -80,7 +80,7 @@ struct JunctionGradients {
   float* scratch = nullptr;  // kJunctionScratchRows * cols floats of this thread's own
 };
 
-inline constexpr int64_t kJunctionScratchRows = 3;
+inline constexpr int64_t kJunctionScratchRows = 2;
 
 void junction_backward(const Junction& junction, const JunctionGradients& gradients, int64_t row_begin,
                        int64_t row_end);
