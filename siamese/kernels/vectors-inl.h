@@ -91,7 +91,7 @@ HWY_INLINE void for_each_vector(int64_t begin, int64_t end, const Body& body) {
 template <class... Rows>
 HWY_INLINE void fetch(int64_t i, Rows... rows) {
   constexpr int64_t kLine = 64 / sizeof(float);
-  if (static_cast<int64_t>(hn::Lanes(Floats())) < kLine && i % kLine != 0) return;
+  if (i % kLine != 0) return;
   ((rows == nullptr ? void() : __builtin_prefetch(rows + i, 0, 2)), ...);
 }
 
