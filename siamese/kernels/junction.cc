@@ -176,37 +176,47 @@ HWY_FLATTEN void backward_row(const Junction& junction, const JunctionGradients&
     return hn::Add(u, v);
   };
 
-  // 1. The sums of the input's norm.
+  // What a loop leaves for the next stands where dU and dV will be.
+  float* const du_row = d_x == nullptr ? g.scratch : d_x;
+  float* const dv_row = d_y == nullptr ? g.scratch + cols : d_y;
+
+  // 1. du gain and the normalised m, and the sums of the input's norm.
   NormMeans input_means;
   if (input_norm.present()) {
-    RowSums<kLayer> sums;
+    GradientSums<kLayer> sums;
     for_each_vector(0, cols, [&](int64_t i, auto access) HWY_ATTR {
-      fetch(i, d_x_out, d_x, d_y);
+      fetch(i, d_x_out, d_y_sum, d_branch);
       const auto di = hn::Mul(load_or_zero(access, d_input, i), scale);
       auto u = hn::Zero(d);
       if constexpr (kTwo) u = normed_u(access, i);
       const auto normed = input_norm.normalised(merged(access, i, u, normed_v(access, i)));
       input_norm.add_gradient(access, i, di, normed, input_gradient);
-      sums.add(input_norm.gained(access, i, di), access.zero_outside(d, normed));
+      const auto gained = input_norm.gained(access, i, di);
+      sums.add(gained, access.zero_outside(d, normed));
+      access.store(gained, d, du_row + i);
+      access.store(normed, d, dv_row + i);
     });
     input_means = NormMeans(sums.total(), cols);
   }
 
-  // 2. dX gain and dQ gain (without the norm: dU, dV), kept where dU and dV will be, and the sums of P and Q.
-  float* const du_row = d_x == nullptr ? g.scratch : d_x;
-  float* const dv_row = d_y == nullptr ? g.scratch + cols : d_y;
-  RowSums<kLayer> u_sums;
-  RowSums<kLayer> v_sums;
+  // 2. dX gain and dQ gain (without the norm: dU, dV), and the sums of P and Q.
+  GradientSums<kLayer> u_sums;
+  GradientSums<kLayer> v_sums;
   for_each_vector(0, cols, [&](int64_t i, auto access) HWY_ATTR {
-    fetch(i, d_y_sum, branch, d_branch);
-    auto dm = hn::Mul(load_or_zero(access, d_input, i), scale);
+    if (input_norm.present()) {
+      fetch(cols + i, d_x, d_y);
+    } else {
+      fetch(i, d_y_sum, branch, d_branch);
+    }
+    auto dm = hn::Zero(d);
+    if (input_norm.present()) {
+      dm = input_norm.input_gradient(access.load(d, du_row + i), access.load(d, dv_row + i), input_means);
+    } else {
+      dm = hn::Mul(load_or_zero(access, d_input, i), scale);
+    }
     auto u = hn::Zero(d);
     if constexpr (kTwo) u = normed_u(access, i);
     const auto v = normed_v(access, i);
-    if (input_norm.present()) {
-      const auto normed = input_norm.normalised(merged(access, i, u, v));
-      dm = input_norm.input_gradient(input_norm.gained(access, i, dm), normed, input_means);
-    }
     if constexpr (kTwo) {
       auto dx = dm;
       if (HWY_UNLIKELY(x_scale != nullptr)) {
@@ -237,7 +247,7 @@ HWY_FLATTEN void backward_row(const Junction& junction, const JunctionGradients&
   const auto x_branch = hn::Set(d, junction.x_branch);
   const auto y_branch = hn::Set(d, junction.y_branch);
   const auto y_skip = hn::Set(d, junction.y_skip);
-  RowSums<kLayer> b_sums;
+  GradientSums<kLayer> b_sums;
   for_each_vector(0, cols, [&](int64_t i, auto access) HWY_ATTR {
     fetch(cols + i, d_input, x_sum, y_sum);
     if (!input_norm.present()) fetch(cols + i, d_x_out, d_x, d_y);

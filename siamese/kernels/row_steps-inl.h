@@ -50,6 +50,31 @@ class RowSums {
   DoubleVector products1_;
 };
 
+// The same sums for backward, in float but for the end. Their terms are products of rounded floats, near nothing that
+// cancels or overflows (a normalised number is at most sqrt(cols)), and each lane adds only cols / lanes of them.
+template <bool kFirst>
+class GradientSums {
+ public:
+  HWY_INLINE GradientSums() : first_(hn::Zero(Floats())), products_(hn::Zero(Floats())) {}
+
+  HWY_INLINE void add(FloatVector a, FloatVector b) {
+    if constexpr (kFirst) first_ = hn::Add(first_, a);
+    products_ = hn::MulAdd(a, b, products_);
+  }
+
+  HWY_INLINE TwoSums total() const { return {kFirst ? in_double(first_) : 0, in_double(products_)}; }
+
+ private:
+  HWY_INLINE static double in_double(FloatVector lanes) {
+    RowSums<true> sums;
+    sums.add(lanes, lanes);
+    return sums.total().first;
+  }
+
+  FloatVector first_;
+  FloatVector products_;
+};
+
 enum class Presence { no, yes, unknown };
 
 // The means that a norm's backward subtracts: of g (LayerNorm only) and of g times the normalised row.
