@@ -10,7 +10,8 @@
 // stream), siamese and both sites of siamese(x=hybrid).
 // Backward recomputes everything from U, V (and z, when R is there) and the rows' statistics: nothing else is saved.
 // All arrays are dense [rows, cols] and start at row 0, whatever the range; statistics are [rows], gains [cols]. A
-// row's result does not depend on the range it is computed in. Statistics are summed in double.
+// row's result does not depend on the range it is computed in. Statistics are summed in double; the sums of backward in
+// float, lane by lane.
 #pragma once
 
 #include <cstdint>
@@ -80,7 +81,7 @@ struct JunctionGradients {
   float* scratch = nullptr;  // kJunctionScratchRows * cols floats of this thread's own
 };
 
-inline constexpr int64_t kJunctionScratchRows = 3;
+inline constexpr int64_t kJunctionScratchRows = 2;
 
 void junction_backward(const Junction& junction, const JunctionGradients& gradients, int64_t row_begin,
                        int64_t row_end);

@@ -15,56 +15,93 @@ namespace siamese::kernels::HWY_NAMESPACE {
 using FloatVector = hn::Vec<Floats>;
 using DoubleVector = hn::Vec<Doubles>;
 
-// Adds the lanes of a (if kFirst) and of a b to running sums in double. One lane has no halves.
+// Sums over a row of a (if kFirst) and of a b, in double, of vectors that are 0 outside the row.
 template <bool kFirst>
-HWY_INLINE void add_products(FloatVector a, FloatVector b, DoubleVector& first, DoubleVector& products0,
-                             DoubleVector& products1) {
-  const Doubles dd;
-#if HWY_TARGET == HWY_SCALAR
-  const auto wide = hn::PromoteTo(dd, a);
-  if constexpr (kFirst) first = hn::Add(first, wide);
-  products0 = hn::MulAdd(wide, hn::PromoteTo(dd, b), products0);
-  (void)products1;
-#else
-  const hn::Half<Floats> half;
-  const auto low = hn::PromoteTo(dd, hn::LowerHalf(half, a));
-  const auto high = hn::PromoteTo(dd, hn::UpperHalf(half, a));
-  if constexpr (kFirst) first = hn::Add(first, hn::Add(low, high));
-  products0 = hn::MulAdd(low, hn::PromoteTo(dd, hn::LowerHalf(half, b)), products0);
-  products1 = hn::MulAdd(high, hn::PromoteTo(dd, hn::UpperHalf(half, b)), products1);
-#endif
-}
+class RowSums {
+ public:
+  HWY_INLINE RowSums()
+      : first_(hn::Zero(Doubles())), products0_(hn::Zero(Doubles())), products1_(hn::Zero(Doubles())) {}
 
-// Sums over a row of a and of a b, in double; produce(i, access, a, b) sets both, 0 outside the access.
-template <bool kFirst, class Produce>
-HWY_INLINE TwoSums row_sums(int64_t cols, const Produce& produce) {
-  const Doubles dd;
-  auto first = hn::Zero(dd);
-  auto products0 = hn::Zero(dd);
-  auto products1 = hn::Zero(dd);
-  for_each_vector(0, cols, [&](int64_t i, auto access) HWY_ATTR {
-    FloatVector a;
-    FloatVector b;
-    produce(i, access, a, b);
-    add_products<kFirst>(a, b, first, products0, products1);
-  });
-  return {kFirst ? hn::GetLane(hn::SumOfLanes(dd, first)) : 0,
-          hn::GetLane(hn::SumOfLanes(dd, hn::Add(products0, products1)))};
-}
+  HWY_INLINE void add(FloatVector a, FloatVector b) {
+    const Doubles dd;
+#if HWY_TARGET == HWY_SCALAR  // one lane has no halves
+    const auto wide = hn::PromoteTo(dd, a);
+    if constexpr (kFirst) first_ = hn::Add(first_, wide);
+    products0_ = hn::MulAdd(wide, hn::PromoteTo(dd, b), products0_);
+#else
+    const hn::Half<Floats> half;
+    const auto low = hn::PromoteTo(dd, hn::LowerHalf(half, a));
+    const auto high = hn::PromoteTo(dd, hn::UpperHalf(half, a));
+    if constexpr (kFirst) first_ = hn::Add(first_, hn::Add(low, high));
+    products0_ = hn::MulAdd(low, hn::PromoteTo(dd, hn::LowerHalf(half, b)), products0_);
+    products1_ = hn::MulAdd(high, hn::PromoteTo(dd, hn::UpperHalf(half, b)), products1_);
+#endif
+  }
+
+  HWY_INLINE TwoSums total() const {
+    const Doubles dd;
+    return {kFirst ? hn::GetLane(hn::SumOfLanes(dd, first_)) : 0,
+            hn::GetLane(hn::SumOfLanes(dd, hn::Add(products0_, products1_)))};
+  }
+
+ private:
+  DoubleVector first_;
+  DoubleVector products0_;
+  DoubleVector products1_;
+};
+
+// The same sums for backward, in float but for the end. Their terms are products of rounded floats, near nothing that
+// cancels or overflows (a normalised number is at most sqrt(cols)), and each lane adds only cols / lanes of them.
+template <bool kFirst>
+class GradientSums {
+ public:
+  HWY_INLINE GradientSums() : first_(hn::Zero(Floats())), products_(hn::Zero(Floats())) {}
+
+  HWY_INLINE void add(FloatVector a, FloatVector b) {
+    if constexpr (kFirst) first_ = hn::Add(first_, a);
+    products_ = hn::MulAdd(a, b, products_);
+  }
+
+  HWY_INLINE TwoSums total() const { return {kFirst ? in_double(first_) : 0, in_double(products_)}; }
+
+ private:
+  HWY_INLINE static double in_double(FloatVector lanes) {
+    RowSums<true> sums;
+    sums.add(lanes, lanes);
+    return sums.total().first;
+  }
+
+  FloatVector first_;
+  FloatVector products_;
+};
+
+enum class Presence { no, yes, unknown };
+
+// The means that a norm's backward subtracts: of g (LayerNorm only) and of g times the normalised row.
+struct NormMeans {
+  NormMeans() = default;
+  NormMeans(const TwoSums& sums, int64_t cols)
+      : g(static_cast<float>(sums.first / static_cast<double>(cols))),
+        product(static_cast<float>(sums.second / static_cast<double>(cols))) {}
+  float g = 0;
+  float product = 0;
+};
 
 // One norm at one row, with everything it needs in itself: what lies in memory might be overwritten by any store of a
 // float, as far as the compiler knows, and would be loaded again for each vector. kLayer: LayerNorm, else RMSNorm.
-template <bool kLayer>
+// kPresence: whether the norm is there, as far as that is known when compiling; a loop that asks for each vector is
+// slow.
+template <bool kLayer, Presence kPresence>
 class RowNormAt {
  public:
   RowNormAt(const RowNorm& norm, int64_t row)
       : present_(norm.present), gain_(norm.gain), bias_(norm.bias), eps_(norm.eps), mean_(norm.mean), rstd_(norm.rstd) {
-    if (!present_) return;
+    if (!present()) return;
     if constexpr (kLayer) mean_ += row;
     rstd_ += row;
   }
 
-  bool present() const { return present_; }
+  HWY_INLINE bool present() const { return kPresence == Presence::unknown ? present_ : kPresence == Presence::yes; }
 
   // From the sums of the row's elements and of their squares.
   HWY_INLINE void set_statistics(const TwoSums& sums, int64_t cols) {
@@ -81,7 +118,7 @@ class RowNormAt {
 
   // Of an earlier set_statistics.
   HWY_INLINE void load_statistics() {
-    if (!present_) return;
+    if (!present()) return;
     if constexpr (kLayer) row_mean_ = *mean_;
     row_rstd_ = *rstd_;
   }
@@ -97,14 +134,16 @@ class RowNormAt {
   template <class Access>
   HWY_INLINE FloatVector affine(Access access, int64_t i, FloatVector normed) const {
     const Floats d;
-    const auto gained = gain_ == nullptr ? normed : hn::Mul(normed, access.load(d, gain_ + i));
-    return bias_ == nullptr ? gained : hn::Add(gained, access.load(d, bias_ + i));
+    if (HWY_LIKELY(gain_ != nullptr)) normed = hn::Mul(normed, access.load(d, gain_ + i));
+    if (has(bias_)) normed = hn::Add(normed, access.load(d, bias_ + i));
+    return normed;
   }
 
   // dy gain: what the sums of backward are over.
   template <class Access>
   HWY_INLINE FloatVector gained(Access access, int64_t i, FloatVector dy) const {
-    return gain_ == nullptr ? dy : hn::Mul(dy, access.load(Floats(), gain_ + i));
+    if (HWY_LIKELY(gain_ != nullptr)) dy = hn::Mul(dy, access.load(Floats(), gain_ + i));
+    return dy;
   }
 
   // Adds dy normalised to the gradient of the gain, dy to that of the bias.
@@ -112,19 +151,25 @@ class RowNormAt {
   HWY_INLINE void add_gradient(Access access, int64_t i, FloatVector dy, FloatVector normed,
                                const RowNormGradient& to) const {
     const Floats d;
-    if (to.gain != nullptr) access.store(hn::MulAdd(dy, normed, access.load(d, to.gain + i)), d, to.gain + i);
-    if (to.bias != nullptr) access.store(hn::Add(dy, access.load(d, to.bias + i)), d, to.bias + i);
+    if (HWY_LIKELY(to.gain != nullptr))
+      access.store(hn::MulAdd(dy, normed, access.load(d, to.gain + i)), d, to.gain + i);
+    if (has(to.bias)) access.store(hn::Add(dy, access.load(d, to.bias + i)), d, to.bias + i);
   }
 
   // rstd (g - mean(g) - normalised mean(g normalised)), the first mean for LayerNorm only.
-  HWY_INLINE FloatVector input_gradient(FloatVector g, FloatVector normed, float mean_g, float mean_product) const {
+  HWY_INLINE FloatVector input_gradient(FloatVector g, FloatVector normed, const NormMeans& means) const {
     const Floats d;
-    auto inner = hn::NegMulAdd(normed, hn::Set(d, mean_product), g);
-    if constexpr (kLayer) inner = hn::Sub(inner, hn::Set(d, mean_g));
+    auto inner = hn::NegMulAdd(normed, hn::Set(d, means.product), g);
+    if constexpr (kLayer) inner = hn::Sub(inner, hn::Set(d, means.g));
     return hn::Mul(inner, hn::Set(d, row_rstd_));
   }
 
  private:
+  // Which way the usual case goes: LayerNorm has a bias, RMSNorm has none.
+  HWY_INLINE static bool has(const float* bias) {
+    return kLayer ? HWY_LIKELY(bias != nullptr) : HWY_UNLIKELY(bias != nullptr);
+  }
+
   bool present_;
   const float* gain_;
   const float* bias_;

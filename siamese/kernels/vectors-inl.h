@@ -84,6 +84,17 @@ HWY_INLINE void for_each_vector(int64_t begin, int64_t end, const Body& body) {
   if (i < end) body(i, PartVector{static_cast<size_t>(end - i)});
 }
 
+// Asks for the cache lines at rows + i (null: none): in a loop over a row, what the next loop will touch first. While a
+// row is computed in cache no load misses that the hardware could run ahead of, and memory and arithmetic would take
+// turns. Past the last row this asks for what is never used, which is harmless. Into the second level: in the first,
+// which the rows of a loop fill, it would drive out what is still needed.
+template <class... Rows>
+HWY_INLINE void fetch(int64_t i, Rows... rows) {
+  constexpr int64_t kLine = 64 / sizeof(float);
+  if (i % kLine != 0) return;
+  ((rows == nullptr ? void() : __builtin_prefetch(rows + i, 0, 2)), ...);
+}
+
 // The sum over [begin, end) of what add(sum, i, access) adds to its lanes. Doubles: a product of two floats is exact in
 // them, a float row cannot overflow them, and the sum is the same at every SIMD level but for the last bits of a
 // double. Four running sums hide the latency of the addition.

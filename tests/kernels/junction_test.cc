@@ -103,7 +103,7 @@ void append(reference::Row& to, const reference::Row& from) { to.insert(to.end()
 TEST_P(Junctions, ForwardAndBackwardEqualTheReference) {
   for (const auto& c : kCases) {
     for (const bool layer : {false, true}) {
-      for (const int64_t cols : {1, 31, 32, 33, 257}) {
+      for (const int64_t cols : {1, 31, 32, 33, 257, 768, 1024}) {
         if (cols == 1 && layer) continue;  // the variance of one number is 0: the gradient is all rounding
         const std::string what = std::string(c.name) + (layer ? " layer " : " rms ") + std::to_string(cols);
         const Example s(c, layer, cols);
@@ -185,6 +185,43 @@ TEST_P(Junctions, ForwardAndBackwardEqualTheReference) {
           expect_rows(grads[norm][1], *sums_wanted[norm].second, what + " dbias " + std::to_string(norm));
         }
       }
+    }
+  }
+}
+
+// d_branch and the gain gradient of the y norm of the siamese case, its rows in two calls; without d_x and d_y they go
+// through the scratch rows instead.
+std::vector<float> siamese_gradients(bool layer, int64_t cols, int64_t split, bool outputs_wanted) {
+  const Example s(kCases[6], layer, cols);
+  const auto size = static_cast<size_t>(kRows * cols);
+  std::vector<float> x_sum(size), y_sum(size), x_out(size), input(size), d_x(size), d_y(size);
+  std::vector<float> scratch(static_cast<size_t>(cols * kJunctionScratchRows)), result(size + size_t(cols));
+  const JunctionRows rows{s.z.data(), s.x.data(), s.y.data(), x_sum.data(), y_sum.data(), x_out.data(), input.data()};
+  junction_forward(s.fast, rows, 0, split);
+  junction_forward(s.fast, rows, split, kRows);
+  JunctionGradients g;
+  g.x_sum = x_sum.data();
+  g.y_sum = y_sum.data();
+  g.d_x_out = s.d_x_out.data();
+  g.d_y_sum = s.d_y_sum.data();
+  g.d_input = s.d_input.data();
+  g.d_x = outputs_wanted ? d_x.data() : nullptr;
+  g.d_y = outputs_wanted ? d_y.data() : nullptr;
+  g.d_branch = result.data();
+  g.y_norm.gain = result.data() + size;
+  g.scratch = scratch.data();
+  junction_backward(s.fast, g, 0, split);
+  junction_backward(s.fast, g, split, kRows);
+  result.insert(result.end(), input.begin(), input.end());
+  return result;
+}
+
+TEST_P(Junctions, BitsDependNeitherOnTheRangeNorOnWhatIsWanted) {
+  for (const bool layer : {false, true}) {
+    for (const int64_t cols : {1, 31, 33, 257}) {
+      const auto expected = siamese_gradients(layer, cols, kRows, true);
+      EXPECT_TRUE(same_bits(siamese_gradients(layer, cols, 1, true), expected)) << layer << " " << cols;
+      EXPECT_TRUE(same_bits(siamese_gradients(layer, cols, 2, false), expected)) << layer << " " << cols;
     }
   }
 }
