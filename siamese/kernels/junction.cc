@@ -251,24 +251,26 @@ HWY_FLATTEN void backward_row(const Junction& junction, const JunctionGradients&
   for_each_vector(0, cols, [&](int64_t i, auto access) HWY_ATTR {
     fetch(cols + i, d_input, x_sum, y_sum);
     if (!input_norm.present()) fetch(cols + i, d_x_out, d_x, d_y);
-    auto db = hn::Zero(d);
+    // All loads before the first store: rows of different arrays often stand at the same place in their pages, and a
+    // load right after a store at such a place waits for it.
+    auto dv = access.load(d, dv_row + i);
+    if (y_norm.present()) dv = y_norm.input_gradient(dv, normed_v(access, i), y_means);
+    dv = hn::Add(dv, load_or_zero(access, d_y_sum, i));
+    auto normed_b = hn::Zero(d);
+    if (branch != nullptr) normed_b = branch_norm.normalised(access.load(d, branch + i));
+    auto db = hn::Mul(dv, y_branch);
     if constexpr (kTwo) {
       auto du = access.load(d, du_row + i);
       if (x_norm.present()) du = x_norm.input_gradient(du, normed_u(access, i), x_means);
       if (HWY_LIKELY(d_x != nullptr)) access.store(du, d, d_x + i);
-      db = hn::Mul(du, x_branch);
+      db = hn::MulAdd(du, x_branch, db);
     }
-    auto dv = access.load(d, dv_row + i);
-    if (y_norm.present()) dv = y_norm.input_gradient(dv, normed_v(access, i), y_means);
-    dv = hn::Add(dv, load_or_zero(access, d_y_sum, i));
     if (HWY_LIKELY(d_y != nullptr)) access.store(hn::Mul(dv, y_skip), d, d_y + i);
     if (HWY_UNLIKELY(d_branch == nullptr)) return;
-    db = hn::MulAdd(dv, y_branch, db);
     if (branch != nullptr) {
-      const auto normed = branch_norm.normalised(access.load(d, branch + i));
-      branch_norm.add_gradient(access, i, db, normed, branch_gradient);
+      branch_norm.add_gradient(access, i, db, normed_b, branch_gradient);
       db = branch_norm.gained(access, i, db);
-      b_sums.add(access.zero_outside(d, db), access.zero_outside(d, normed));
+      b_sums.add(access.zero_outside(d, db), access.zero_outside(d, normed_b));
     }
     access.store(db, d, d_branch + i);
   });
