@@ -68,22 +68,19 @@ class WeightedRows {
 template <int kCount>
 HWY_INLINE void dots_with(const float* a, const PerStream<const float>& b, int64_t cols, double* dots) {
   const Floats d;
-  const Doubles dd;
   const float *b0 = b[0], *b1 = b[1], *b2 = b[2], *b3 = b[3];
-  auto unused = hn::Zero(dd);
-  auto low0 = hn::Zero(dd), low1 = hn::Zero(dd), low2 = hn::Zero(dd), low3 = hn::Zero(dd);
-  auto high0 = hn::Zero(dd), high1 = hn::Zero(dd), high2 = hn::Zero(dd), high3 = hn::Zero(dd);
+  RowSums<false> dot0, dot1, dot2, dot3;
   for_each_vector(0, cols, [&](int64_t i, auto access) HWY_ATTR {
     const auto value = access.load(d, a + i);
-    add_products<false>(value, access.load(d, b0 + i), unused, low0, high0);
-    if constexpr (kCount > 1) add_products<false>(value, access.load(d, b1 + i), unused, low1, high1);
-    if constexpr (kCount > 2) add_products<false>(value, access.load(d, b2 + i), unused, low2, high2);
-    if constexpr (kCount > 3) add_products<false>(value, access.load(d, b3 + i), unused, low3, high3);
+    dot0.add(value, access.load(d, b0 + i));
+    if constexpr (kCount > 1) dot1.add(value, access.load(d, b1 + i));
+    if constexpr (kCount > 2) dot2.add(value, access.load(d, b2 + i));
+    if constexpr (kCount > 3) dot3.add(value, access.load(d, b3 + i));
   });
-  dots[0] = hn::GetLane(hn::SumOfLanes(dd, hn::Add(low0, high0)));
-  if constexpr (kCount > 1) dots[1] = hn::GetLane(hn::SumOfLanes(dd, hn::Add(low1, high1)));
-  if constexpr (kCount > 2) dots[2] = hn::GetLane(hn::SumOfLanes(dd, hn::Add(low2, high2)));
-  if constexpr (kCount > 3) dots[3] = hn::GetLane(hn::SumOfLanes(dd, hn::Add(low3, high3)));
+  dots[0] = dot0.total().second;
+  if constexpr (kCount > 1) dots[1] = dot1.total().second;
+  if constexpr (kCount > 2) dots[2] = dot2.total().second;
+  if constexpr (kCount > 3) dots[3] = dot3.total().second;
 }
 
 HWY_INLINE void dots_with(int count, const float* a, const PerStream<const float>& b, int64_t cols, double* dots) {
@@ -119,6 +116,9 @@ HWY_INLINE WeightedRows mixed(const StreamMix& mix, const float* weights, const 
 }
 
 template <bool kLayer>
+using MixNorm = RowNormAt<kLayer, Presence::unknown>;
+
+template <bool kLayer>
 void mix_row(const StreamMix& mix, const StreamMixRows& rows, int64_t row) {
   const Floats d;
   const int64_t cols = mix.cols;
@@ -132,12 +132,15 @@ void mix_row(const StreamMix& mix, const StreamMixRows& rows, int64_t row) {
       sum.add(rows.branch + at, mix.branch_weights[coefficients_at(mix, row, mix.outputs) + j]);
     sum.sum(cols, outputs[static_cast<size_t>(j)]);
   }
-  RowNormAt<kLayer> norm(mix.norm, row);
+  MixNorm<kLayer> norm(mix.norm, row);
   if (!norm.present()) return;
   float* const out = outputs[0];
-  norm.set_statistics(row_sums<kLayer>(cols, [&](int64_t i, auto access, FloatVector& a, FloatVector& b)
-                                                 HWY_ATTR { a = b = access.load(d, out + i); }),
-                      cols);
+  RowSums<kLayer> sums;
+  for_each_vector(0, cols, [&](int64_t i, auto access) HWY_ATTR {
+    const auto value = access.load(d, out + i);
+    sums.add(value, value);
+  });
+  norm.set_statistics(sums.total(), cols);
   for_each_vector(0, cols, [&](int64_t i, auto access) HWY_ATTR {
     access.store(norm.affine(access, i, norm.normalised(access.load(d, out + i))), d, out + i);
   });
@@ -145,23 +148,25 @@ void mix_row(const StreamMix& mix, const StreamMixRows& rows, int64_t row) {
 
 // The gradient of the row before its norm, in `before`, which comes in as that row itself.
 template <bool kLayer>
-HWY_INLINE void norm_row_backward(RowNormAt<kLayer>& norm, const float* dy, const RowNormGradient& gradient,
-                                  int64_t cols, float* before, float* gained) {
+HWY_INLINE void norm_row_backward(MixNorm<kLayer>& norm, const float* dy, const RowNormGradient& gradient, int64_t cols,
+                                  float* before, float* gained) {
   const Floats d;
   norm.load_statistics();
-  const TwoSums sums = row_sums<kLayer>(cols, [&](int64_t i, auto access, FloatVector& a, FloatVector& b) HWY_ATTR {
+  RowSums<kLayer> sums;
+  for_each_vector(0, cols, [&](int64_t i, auto access) HWY_ATTR {
     const auto dy_i = access.load(d, dy + i);
-    b = access.zero_outside(d, norm.normalised(access.load(d, before + i)));
-    norm.add_gradient(access, i, dy_i, b, gradient);
-    a = norm.gained(access, i, dy_i);
-    access.store(b, d, before + i);
-    access.store(a, d, gained + i);
+    const auto normed = access.zero_outside(d, norm.normalised(access.load(d, before + i)));
+    const auto g = norm.gained(access, i, dy_i);
+    norm.add_gradient(access, i, dy_i, normed, gradient);
+    access.store(normed, d, before + i);
+    access.store(g, d, gained + i);
+    sums.add(g, normed);
   });
-  const auto mean = [&](double sum) { return static_cast<float>(sum / static_cast<double>(cols)); };
+  const NormMeans means(sums.total(), cols);
   for_each_vector(0, cols, [&](int64_t i, auto access) HWY_ATTR {
     const auto normed = access.load(d, before + i);
     const auto g = access.load(d, gained + i);
-    access.store(norm.input_gradient(g, normed, mean(sums.first), mean(sums.second)), d, before + i);
+    access.store(norm.input_gradient(g, normed, means), d, before + i);
   });
 }
 
@@ -174,7 +179,7 @@ void mix_row_backward(const StreamMix& mix, const StreamMixGradients& g, int64_t
   PerStream<const float> d_outputs = rows_at(g.d_outputs, at);
   const int64_t matrix_at = coefficients_at(mix, row, mix.outputs * mix.streams);
   const float* const matrix = mix.matrix + matrix_at;
-  RowNormAt<kLayer> norm(mix.norm, row);
+  MixNorm<kLayer> norm(mix.norm, row);
   if (norm.present()) {
     mixed(mix, matrix, streams).sum(cols, g.scratch);
     norm_row_backward(norm, d_outputs[0], g.norm, cols, g.scratch, g.scratch + cols);
