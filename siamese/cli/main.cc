@@ -1,7 +1,9 @@
 #include <csignal>
 #include <cstdlib>
+#include <limits>
 
 #include <fcntl.h>
+#include <malloc.h>
 #include <unistd.h>
 
 #include "siamese/cli/app.h"
@@ -16,6 +18,14 @@ void wait_politely(char** argv) {
   if (std::getenv("GOMP_SPINCOUNT") != nullptr || std::getenv("OMP_WAIT_POLICY") != nullptr) return;
   setenv("GOMP_SPINCOUNT", "2000", 1);
   execv("/proc/self/exe", argv);  // returns only when it failed; then the default serves
+}
+
+// A step allocates and frees the same buffers again and again. By default large ones are mapped from the system and given
+// back each time, and the kernel zeroes every page anew at first touch; here freed memory stays with the process.
+void keep_memory() {
+  mallopt(M_MMAP_MAX, 0);
+  mallopt(M_TRIM_THRESHOLD, std::numeric_limits<int>::max());
+  mallopt(M_TOP_PAD, 64 << 20);  // grow in steps that are worth a system call
 }
 
 // A file that is opened must never take the number of a closed standard stream, or messages would land in it; and a
@@ -37,5 +47,6 @@ void mind_streams() {
 int main(int argc, char** argv) {
   mind_streams();
   wait_politely(argv);
+  keep_memory();
   return siamese::cli::run(argc, argv);
 }
