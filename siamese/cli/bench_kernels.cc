@@ -1,10 +1,8 @@
 #include <cstdio>
-#include <limits>
 #include <memory>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
-#include <malloc.h>
 #include <nlohmann/json.hpp>
 
 #include <ATen/Parallel.h>
@@ -71,9 +69,6 @@ Measured measure(const KernelCase& kernel, const Arguments& arguments) {
 }
 
 void run(const Arguments& arguments) {
-  // Results are given back to the heap and taken from it again; fresh pages for each would be all that is measured.
-  mallopt(M_MMAP_MAX, 0);
-  mallopt(M_TRIM_THRESHOLD, std::numeric_limits<int>::max());
   train::apply_engine({.threads = arguments.threads});
   const int64_t rows = std::max<int64_t>(1, (arguments.in_cache ? kInCache : kFarBeyondCache) / arguments.width);
   nlohmann::ordered_json result = {{"bench", "kernels"},

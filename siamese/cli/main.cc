@@ -20,8 +20,8 @@ void wait_politely(char** argv) {
   execv("/proc/self/exe", argv);  // returns only when it failed; then the default serves
 }
 
-// A step allocates and frees the same buffers again and again. By default large ones are mapped from the system and given
-// back each time, and the kernel zeroes every page anew at first touch; here freed memory stays with the process.
+// A step allocates and frees the same buffers again and again. By default large ones are mapped from the system and
+// given back each time, and the kernel zeroes every page anew at first touch; here freed memory stays with the process.
 void keep_memory() {
   mallopt(M_MMAP_MAX, 0);
   mallopt(M_TRIM_THRESHOLD, std::numeric_limits<int>::max());

@@ -13,6 +13,7 @@
 #include "siamese/ops/norm.h"
 #include "siamese/ops/pointers.h"
 #include "siamese/ops/rope.h"
+#include "siamese/ops/scope.h"
 
 namespace siamese::ops {
 
@@ -142,6 +143,7 @@ at::Tensor attention(const at::Tensor& qkv, const AttentionArguments& arguments)
   SIAMESE_INVARIANT(qkv.dim() == 3 && arguments.heads % arguments.kv_heads == 0 &&
                     qkv.size(2) % (arguments.heads + 2 * arguments.kv_heads) == 0);
   SIAMESE_INVARIANT(arguments.cos.defined() == arguments.sin.defined());
+  const PartScope scope("siamese::attention");
   const bool fused = use_fused("attention", {qkv, arguments.q_gain, arguments.k_gain, arguments.v_gain, arguments.cos});
   if (!fused) return plain::attention(qkv, arguments);
   using attention_op::optional_input;

@@ -12,6 +12,7 @@
 #include "siamese/ops/partials.h"
 #include "siamese/ops/pointers.h"
 #include "siamese/ops/row_linear.h"
+#include "siamese/ops/scope.h"
 
 namespace siamese::ops {
 
@@ -185,6 +186,7 @@ std::vector<at::Tensor> stream_mix(const std::vector<at::Tensor>& streams, const
   const int64_t outputs = matrix.size(-2);
   const auto most = static_cast<size_t>(kernels::kMaxMixedStreams);
   const bool too_many = streams.size() > most || static_cast<size_t>(outputs) > most;
+  const PartScope scope("siamese::junction");
   if (too_many || !use_fused("stream_mix", {streams[0], streams.back(), matrix, branch, branch_weights})) {
     return plain::stream_mix(streams, matrix, branch, branch_weights);
   }
@@ -197,6 +199,7 @@ std::vector<at::Tensor> stream_mix(const std::vector<at::Tensor>& streams, const
 
 StreamRead stream_read(const std::vector<at::Tensor>& streams, const at::Tensor& weights, const JunctionNorm& norm) {
   using namespace stream_mix_detail;
+  const PartScope scope("siamese::junction");
   if (!use_fused("stream_read", {streams[0], streams.back(), weights, norm.gain})) {
     return plain::stream_read(streams, weights, norm);
   }
