@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include "siamese/base/timing.h"
@@ -18,6 +19,7 @@ namespace bench_step {
 struct Arguments {
   std::string config;
   std::vector<std::string> overrides;
+  std::vector<std::string> against;
   train::StepBenchmarkOptions options;
   bool json = false;
 };
@@ -59,9 +61,28 @@ std::string parts_table(const std::map<std::string, double>& part_ms) {
   return text_table(rows);
 }
 
+void compare(const Arguments& arguments, const train::RunConfig& config) {
+  std::vector<std::string> overrides = arguments.overrides;
+  overrides.insert(overrides.end(), arguments.against.begin(), arguments.against.end());
+  const auto result = train::compare_steps(config, load_run_config(arguments.config, overrides), arguments.options);
+  const double ms = quantile(result.step_ms, 0.5);
+  const double against_ms = quantile(result.against_ms, 0.5);
+  if (arguments.json) {
+    const nlohmann::ordered_json json = {{"bench", "step_against"},          {"config", arguments.config},
+                                         {"overrides", arguments.overrides}, {"against", arguments.against},
+                                         {"steps", result.step_ms.size()},   {"median_ms", ms},
+                                         {"against_ms", against_ms},         {"ratio", result.ratio()}};
+    std::printf("%s\n", json.dump().c_str());
+    return;
+  }
+  std::printf("%.1f ms a step, %.1f ms with %s: ratio %.3f (median of %zu turns)\n", ms, against_ms,
+              fmt::format("{}", fmt::join(arguments.against, " ")).c_str(), result.ratio(), result.step_ms.size());
+}
+
 void run(const Arguments& arguments) {
   const auto config = load_run_config(arguments.config, arguments.overrides);
   train::apply_engine(config.engine);
+  if (!arguments.against.empty()) return compare(arguments, config);
   const train::StepBenchmark result = train::benchmark_step(config, arguments.options);
   const auto json = to_json(arguments.config, config.model.residual, result);
   if (arguments.json) {
@@ -96,8 +117,11 @@ void add_bench_step(CLI::App& bench) {
   verb->add_option("--warmup", arguments->options.warmup, "Steps before them")->check(CLI::Range(int64_t{0}, kMost));
   verb->add_option("--part-steps", arguments->options.part_steps, "Further steps, watched for the time of each part")
       ->check(CLI::Range(int64_t{0}, kMost));
+  verb->add_option("--against", arguments->against,
+                   "key=value: time the same config with this, too, step by step in turns")
+      ->allow_extra_args(false);
   verb->add_flag("--json", arguments->json, "One JSON object on stdout");
-  verb->footer("Example: siamese bench step bench/s model.residual=pre --steps 20");
+  verb->footer("Example: siamese bench step bench/s model.residual=siamese --against model.residual=pre");
   verb->callback([arguments] { bench_step::run(*arguments); });
 }
 

@@ -22,6 +22,7 @@ void wait_politely(char** argv) {
 
 // A step allocates and frees the same buffers again and again. By default large ones are mapped from the system and
 // given back each time, and the kernel zeroes every page anew at first touch; here freed memory stays with the process.
+// (For builds without tcmalloc, which does so by itself.)
 void keep_memory() {
   mallopt(M_MMAP_MAX, 0);
   mallopt(M_TRIM_THRESHOLD, std::numeric_limits<int>::max());

@@ -37,9 +37,10 @@ void check(const OptimConfig& optim) {
 }
 
 constexpr int64_t kMaxBatch = 1 << 20;
-// Elements of one hidden state, [tokens, width], of a forward pass: 512 tokens of width 256. From about there on a
-// matrix product runs as fast as it ever will, and what lies between two products still fits a shared cache.
-constexpr int64_t kLeanActivation = 1 << 17;
+// How large a forward pass is when nobody says: enough rows for matrix products to run at full speed, 1024 tokens of
+// width 256, and about 256 MB of activations at the 18 numbers that a block keeps for each element of its streams.
+constexpr int64_t kLeanRows = 1 << 18;
+constexpr int64_t kLeanActivations = (int64_t{256} << 20) / (18 * int64_t{sizeof(float)});
 
 void check(const RunConfig& config) {
   const TrainConfig& train = config.train;
@@ -70,10 +71,12 @@ void check(const RunConfig& config) {
           "0 (uncut) or at least 0.5: below that almost every draw is thrown away", config.init.cut);
 }
 
-int64_t lean_micro_batch(int64_t batch, int64_t context, int64_t width) {
+int64_t lean_micro_batch(int64_t batch, const models::ModelConfig& model) {
+  const int64_t sample = model.context * model.width;
   int64_t samples = 1;
   for (int64_t divisor = 2; divisor <= batch; ++divisor) {
-    if (batch % divisor == 0 && divisor * context * width <= kLeanActivation) samples = divisor;
+    const int64_t elements = divisor * sample;
+    if (batch % divisor == 0 && elements <= kLeanRows && elements * model.blocks <= kLeanActivations) samples = divisor;
   }
   return samples;
 }
@@ -105,7 +108,7 @@ RunConfig read_config(const config::Value& value) {
   models::resolve(config.model, data::make_codec(config.data)->vocab());
   check(config.optim);
   if (config.train.micro_batch == 0 && config.train.batch >= 1 && config.train.batch <= kMaxBatch) {
-    config.train.micro_batch = lean_micro_batch(config.train.batch, config.model.context, config.model.width);
+    config.train.micro_batch = lean_micro_batch(config.train.batch, config.model);
   }
   check(config);
   return config;

@@ -42,15 +42,40 @@ std::map<std::string, double> part_times(Trainer& trainer, int64_t steps) {
   return mean;
 }
 
+RunConfig prepared(RunConfig config, const StepBenchmarkOptions& options) {
+  config.data = {.source = data::Source::random};
+  config.train.steps = options.warmup + options.steps + options.part_steps;
+  config.train.record_every = 0;
+  return config;
+}
+
 }  // namespace step_benchmark
+
+double StepComparison::ratio() const {
+  std::vector<double> ratios;
+  for (size_t i = 0; i < step_ms.size(); ++i) ratios.push_back(step_ms[i] / against_ms[i]);
+  return quantile(ratios, 0.5);
+}
+
+StepComparison compare_steps(const RunConfig& config, const RunConfig& against, const StepBenchmarkOptions& options) {
+  Trainer first(step_benchmark::prepared(config, options));
+  Trainer second(step_benchmark::prepared(against, options));
+  StepComparison result;
+  for (int64_t i = -options.warmup; i < options.steps; ++i) {
+    const double ms = step_benchmark::timed_step(first).ms;
+    const double against_ms = step_benchmark::timed_step(second).ms;
+    if (i < 0) continue;
+    result.step_ms.push_back(ms);
+    result.against_ms.push_back(against_ms);
+  }
+  return result;
+}
 
 double StepBenchmark::median_ms() const { return quantile(step_ms, 0.5); }
 
 StepBenchmark benchmark_step(RunConfig config, const StepBenchmarkOptions& options) {
   SIAMESE_INVARIANT(options.steps > 0 && options.warmup >= 0 && options.part_steps >= 0);
-  config.data = {.source = data::Source::random};
-  config.train.steps = options.warmup + options.steps + options.part_steps;
-  config.train.record_every = 0;
+  config = step_benchmark::prepared(config, options);
   StepBenchmark result;
   result.threads = at::get_num_threads();
   result.idle_rss_mb = memory_use().resident_mb;

@@ -34,6 +34,15 @@ struct StepBenchmark {
   double gflops() const { return step_gflop / median_ms() * 1e3; }
 };
 
+// Steps of two configs in turns, A B A B, in one process: what else happens on the machine happens to both.
+struct StepComparison {
+  std::vector<double> step_ms;
+  std::vector<double> against_ms;
+  double ratio() const;  // the median over turns of step / against
+};
+
+StepComparison compare_steps(const RunConfig& config, const RunConfig& against, const StepBenchmarkOptions& options);
+
 // Data, steps and recording of `config` are replaced; DivergedError when a step is skipped.
 StepBenchmark benchmark_step(RunConfig config, const StepBenchmarkOptions& options);
 

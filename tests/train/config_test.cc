@@ -65,14 +65,15 @@ TEST(RunConfig, ShippedRecipesAreValidAndCountTheirParameters) {
 }
 
 TEST(Config, MicroBatchesOfAFewHundredTokens) {
-  const auto micro_batch = [](const std::string& width, const std::string& batch) {
-    return tiny_config({"model.width=" + width, "model.context=256", "train.batch=" + batch}).train.micro_batch;
+  const auto micro_batch = [](const std::string& width, const std::string& blocks, const std::string& batch) {
+    return tiny_config({"model.width=" + width, "model.blocks=" + blocks, "model.context=256", "train.batch=" + batch})
+        .train.micro_batch;
   };
-  EXPECT_EQ(micro_batch("256", "8"), 2);
-  EXPECT_EQ(micro_batch("256", "9"), 1);  // 2 does not divide it
-  EXPECT_EQ(micro_batch("64", "12"), 6);
-  EXPECT_EQ(micro_batch("768", "4"), 1);
-  EXPECT_EQ(micro_batch("16", "4"), 4);
+  EXPECT_EQ(micro_batch("256", "6", "8"), 4);
+  EXPECT_EQ(micro_batch("256", "24", "4"), 2);  // the depth counts too
+  EXPECT_EQ(micro_batch("256", "6", "9"), 3);   // 4 does not divide it
+  EXPECT_EQ(micro_batch("64", "6", "12"), 12);
+  EXPECT_EQ(micro_batch("768", "12", "4"), 1);
 }
 
 }  // namespace
