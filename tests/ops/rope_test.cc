@@ -2,6 +2,8 @@
 
 #include "tests/support/tensors.h"
 
+#include "siamese/ops/mode.h"
+
 namespace siamese::ops {
 namespace {
 
@@ -23,6 +25,19 @@ TEST(Rope, RotatesEachPairByItsAngle) {
         EXPECT_NEAR(y[0][t][h][j + head_dim / 2].item<double>(), b * std::cos(angle) + a * std::sin(angle), 1e-12);
       }
     }
+  }
+}
+
+TEST(Rope, FusedEqualsPlainForwardAndGradient) {
+  const ModeGuard fused(Mode::fused);
+  for (const int64_t half : {1, 15, 16, 17, 129}) {
+    const at::Tensor exact = testing::leaf(testing::randn({2, 5, 3, 2 * half}, 1).to(at::kFloat).to(at::kDouble));
+    const at::Tensor single = testing::leaf(exact.to(at::kFloat));
+    const at::Tensor angles = testing::randn({5, 1, half}, 2);
+    const at::Tensor wanted = plain::rope(exact, angles.cos(), angles.sin());
+    const at::Tensor got = ops::rope(single, angles.cos().to(at::kFloat), angles.sin().to(at::kFloat));
+    testing::expect_close(got, wanted, 1e-6, "forward");
+    testing::expect_close(testing::gradients(got, {single})[0], testing::gradients(wanted, {exact})[0], 1e-6, "back");
   }
 }
 
