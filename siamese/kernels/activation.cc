@@ -105,11 +105,13 @@ void unary_forward(const Function& function, const float* x, float* y, int64_t b
 }
 
 template <class Function>
-void unary_backward(const Function& function, const float* x, const float* dy, float* dx, int64_t begin, int64_t end) {
+void unary_backward(const Function& function, const float* x, const float* dy, float* dx, float* y, int64_t begin,
+                    int64_t end) {
   const Floats d;
   for_each_vector(begin, end, [&](int64_t i, auto access) HWY_ATTR {
     const ValueAndSlope at = function(access.load(d, x + i));
     access.store(hn::Mul(access.load(d, dy + i), at.slope), d, dx + i);
+    if (y != nullptr) access.store(at.value, d, y + i);
   });
 }
 
@@ -131,7 +133,8 @@ void swiglu_forward(const float* x, float* y, int64_t row_begin, int64_t row_end
   }
 }
 
-void swiglu_backward(const float* x, const float* dy, float* dx, int64_t row_begin, int64_t row_end, int64_t cols) {
+void swiglu_backward(const float* x, const float* dy, float* dx, float* y, int64_t row_begin, int64_t row_end,
+                     int64_t cols) {
   const Floats d;
   const int64_t ahead = 2 * cols * rows_ahead(cols);
   for (int64_t row = row_begin; row < row_end; ++row) {
@@ -143,6 +146,7 @@ void swiglu_backward(const float* x, const float* dy, float* dx, int64_t row_beg
       const auto grad = access.load(d, dy + row * cols + i);
       access.store(hn::Mul(grad, gate.value), d, dx + at + i);
       access.store(hn::Mul(hn::Mul(grad, up), gate.slope), d, dx + at + cols + i);
+      if (y != nullptr) access.store(hn::Mul(up, gate.value), d, y + row * cols + i);
     });
   }
 }
@@ -158,17 +162,17 @@ void activation_forward(Activation kind, const float* x, float* y, int64_t row_b
   }
 }
 
-void activation_backward(Activation kind, const float* x, const float* dy, float* dx, int64_t row_begin,
+void activation_backward(Activation kind, const float* x, const float* dy, float* dx, float* y, int64_t row_begin,
                          int64_t row_end, int64_t cols) {
   const int64_t begin = row_begin * cols;
   const int64_t end = row_end * cols;
   switch (kind) {
     case Activation::swiglu:
-      return swiglu_backward(x, dy, dx, row_begin, row_end, cols);
+      return swiglu_backward(x, dy, dx, y, row_begin, row_end, cols);
     case Activation::gelu:
-      return unary_backward([](FloatVector v) HWY_ATTR { return gelu(v); }, x, dy, dx, begin, end);
+      return unary_backward([](FloatVector v) HWY_ATTR { return gelu(v); }, x, dy, dx, y, begin, end);
     case Activation::gelu_tanh:
-      return unary_backward([](FloatVector v) HWY_ATTR { return gelu_tanh(v); }, x, dy, dx, begin, end);
+      return unary_backward([](FloatVector v) HWY_ATTR { return gelu_tanh(v); }, x, dy, dx, y, begin, end);
   }
 }
 
@@ -185,9 +189,9 @@ void activation_forward(Activation kind, const float* x, float* y, int64_t row_b
   HWY_DYNAMIC_DISPATCH(activation_forward)(kind, x, y, row_begin, row_end, cols);
 }
 
-void activation_backward(Activation kind, const float* x, const float* dy, float* dx, int64_t row_begin,
+void activation_backward(Activation kind, const float* x, const float* dy, float* dx, float* y, int64_t row_begin,
                          int64_t row_end, int64_t cols) {
-  HWY_DYNAMIC_DISPATCH(activation_backward)(kind, x, dy, dx, row_begin, row_end, cols);
+  HWY_DYNAMIC_DISPATCH(activation_backward)(kind, x, dy, dx, y, row_begin, row_end, cols);
 }
 
 }  // namespace siamese::kernels

@@ -53,7 +53,7 @@ class FusedActivation : public torch::autograd::Function<FusedActivation> {
     at::Tensor dx = at::empty_like(x);
     at::parallel_for(0, dy.numel() / cols, row_grain(cols), [&](int64_t begin, int64_t end) {
       kernels::activation_backward(kind, x.const_data_ptr<float>(), dy.const_data_ptr<float>(),
-                                   dx.mutable_data_ptr<float>(), begin, end, cols);
+                                   dx.mutable_data_ptr<float>(), nullptr, begin, end, cols);
     });
     return {at::Tensor(), dx};
   }

@@ -42,11 +42,8 @@ void activate_backward(Activation kind, const at::Tensor& projected, const at::T
   const int64_t hidden = active.size(1);
   at::parallel_for(0, active.size(0), row_grain(hidden), [&](int64_t begin, int64_t end) {
     float* const value = active.mutable_data_ptr<float>();
-    for (int64_t row = begin; row < end; ++row) {
-      kernels::activation_backward(kind, projected.const_data_ptr<float>(), value, dprojected.mutable_data_ptr<float>(),
-                                   row, row + 1, hidden);
-      kernels::activation_forward(kind, projected.const_data_ptr<float>(), value, row, row + 1, hidden);
-    }
+    kernels::activation_backward(kind, projected.const_data_ptr<float>(), value, dprojected.mutable_data_ptr<float>(),
+                                 value, begin, end, hidden);
   });
 }
 

@@ -32,7 +32,7 @@ TEST_P(Activations, SwigluEqualsTheReference) {
     std::vector<float> y(static_cast<size_t>(kRows * cols)), dx(x.size());
     activation_forward(Activation::swiglu, x.data(), y.data(), 0, 1, cols);
     activation_forward(Activation::swiglu, x.data(), y.data(), 1, kRows, cols);
-    activation_backward(Activation::swiglu, x.data(), dy.data(), dx.data(), 0, kRows, cols);
+    activation_backward(Activation::swiglu, x.data(), dy.data(), dx.data(), nullptr, 0, kRows, cols);
     std::vector<double> want_y, want_dx(x.size()), y_scale, dx_scale(x.size());
     for (int64_t row = 0; row < kRows; ++row) {
       for (int64_t col = 0; col < cols; ++col) {
@@ -66,8 +66,8 @@ TEST_P(Activations, GeluEqualsTheReference) {
       std::vector<float> y(x.size()), dx(x.size()), in_place = x;
       activation_forward(test.kind, x.data(), y.data(), 0, 2, cols);
       activation_forward(test.kind, x.data(), y.data(), 2, kRows, cols);
-      activation_backward(test.kind, x.data(), dy.data(), dx.data(), 0, kRows, cols);
-      activation_backward(test.kind, in_place.data(), dy.data(), in_place.data(), 0, kRows, cols);
+      activation_backward(test.kind, x.data(), dy.data(), dx.data(), nullptr, 0, kRows, cols);
+      activation_backward(test.kind, in_place.data(), dy.data(), in_place.data(), nullptr, 0, kRows, cols);
       std::vector<double> want_y, want_dx, y_scale, dx_scale;
       for (size_t i = 0; i < x.size(); ++i) {
         want_y.push_back(test.value(x[i]));
@@ -78,6 +78,22 @@ TEST_P(Activations, GeluEqualsTheReference) {
       expect_within(y, want_y, bounds(want_y, y_scale), "y " + std::to_string(cols));
       EXPECT_TRUE(same_bits(dx, in_place));
       expect_within(dx, want_dx, bounds(want_dx, dx_scale), "dx " + std::to_string(cols));
+    }
+  }
+}
+
+// Backward can give the value once more, in the place of the gradient it came with.
+TEST_P(Activations, BackwardGivesTheValueAgain) {
+  for (const Activation kind : {Activation::swiglu, Activation::gelu, Activation::gelu_tanh}) {
+    for (const int64_t cols : kWidths) {
+      const auto x = inputs(kRows * cols * (kind == Activation::swiglu ? 2 : 1), "x");
+      const auto dy = random_floats(kRows * cols, "dy");
+      std::vector<float> y(dy.size()), dx(x.size()), dx_with_value(x.size()), value = dy;
+      activation_forward(kind, x.data(), y.data(), 0, kRows, cols);
+      activation_backward(kind, x.data(), dy.data(), dx.data(), nullptr, 0, kRows, cols);
+      activation_backward(kind, x.data(), value.data(), dx_with_value.data(), value.data(), 0, kRows, cols);
+      EXPECT_EQ(value, y) << cols;
+      EXPECT_EQ(dx_with_value, dx) << cols;
     }
   }
 }
