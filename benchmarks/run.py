@@ -37,6 +37,15 @@ TORCH = {
 }
 
 
+# What a second stream costs, step by step in turns within one process: (label, overrides, what the other has instead).
+AGAINST = [
+    ("siamese / pre", ["model.residual=siamese"], ["model.residual=pre"]),
+    ("siamese(x=hybrid) / pre with qkv norms", ["model.residual=siamese(x=hybrid)"],
+     ["model.residual=pre", "model.attention_norm=qkv"]),
+]
+TURNS = {"s": 24, "d": 12, "m": 4}
+
+
 class Bench:
     def __init__(self, arguments: argparse.Namespace):
         self.arguments = arguments
@@ -79,6 +88,14 @@ class Bench:
         extra = f", compiled in {line['compile_s']:.0f} s" if line.get("compile_s") else ""
         self.say(f"{shape.upper()} round {round_ + 1}: {subject}: {line['median_ms']:.1f} ms a step{extra}")
 
+    def against(self, shape: str) -> None:
+        turns = 2 if self.arguments.quick else TURNS[shape]
+        for label, overrides, others in AGAINST:
+            words = [word for other in others for word in ("--against", other)]
+            line = self.ours("step", f"bench/{shape}", *overrides, *words, "--steps", str(turns), "--warmup", "1",
+                             shape=shape, label=label)
+            self.say(f"{shape.upper()} in turns: {label}: {line['ratio']:.3f}")
+
     def run(self) -> None:
         arguments = self.arguments
         machine = self.ours("machine", command=arguments.command, date=datetime.date.today().isoformat())
@@ -88,6 +105,7 @@ class Bench:
                 subjects = [*OURS, *TORCH]
                 for subject in subjects if round_ % 2 == 0 else reversed(subjects):
                     self.step(subject, shape, round_)
+            self.against(shape)
         seconds = ["--seconds", "0.05" if arguments.quick else "0.5"]
         for place in ([], ["--in-cache"]):
             line = self.ours("kernels", *place, *seconds)
