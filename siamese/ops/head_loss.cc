@@ -97,7 +97,7 @@ class FusedHeadLoss : public torch::autograd::Function<FusedHeadLoss> {
                    want_gradients ? &scales : nullptr);
       if (!want_gradients) continue;
       dhidden.narrow(0, first, count).copy_(times(logits, weight));
-      if (dweight.defined()) dweight.addmm_(logits.t(), part);
+      if (dweight.defined()) add_weight_gradient(dweight, logits, part);
     }
     context->save_for_backward({dhidden, in_place ? at::Tensor() : dweight});
     context->saved_data["in_place"] = in_place;
