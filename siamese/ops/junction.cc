@@ -1,5 +1,6 @@
 #include "siamese/ops/junction.h"
 
+#include <utility>
 #include <vector>
 
 #include <ATen/ATen.h>
@@ -7,6 +8,7 @@
 #include <torch/csrc/autograd/custom_function.h>
 
 #include "siamese/kernels/junction.h"
+#include "siamese/ops/gradient.h"
 #include "siamese/ops/mode.h"
 #include "siamese/ops/norm.h"
 #include "siamese/ops/partials.h"
@@ -73,11 +75,12 @@ std::array<kernels::RowNorm*, 4> norms_of(kernels::Junction& numbers) {
 void point(kernels::Junction& numbers, const std::array<at::Tensor, kSlots>& slots, const at::Tensor& statistics) {
   numbers.x_scale = data_or_null(slots[kXScale]);
   const auto norms = norms_of(numbers);
+  float* row_statistics = statistics.mutable_data_ptr<float>();
   for (size_t i = 0; i < norms.size(); ++i) {
     norms[i]->gain = data_or_null(slots[kGains + 2 * i]);
     norms[i]->bias = data_or_null(slots[kGains + 2 * i + 1]);
-    norms[i]->mean = statistics[static_cast<int64_t>(2 * i)].mutable_data_ptr<float>();
-    norms[i]->rstd = statistics[static_cast<int64_t>(2 * i + 1)].mutable_data_ptr<float>();
+    norms[i]->mean = std::exchange(row_statistics, row_statistics + statistics.size(1));
+    norms[i]->rstd = std::exchange(row_statistics, row_statistics + statistics.size(1));
   }
 }
 
@@ -184,7 +187,14 @@ class FusedJunction : public torch::autograd::Function<FusedJunction> {
       mine.scratch = scratch.data();
       kernels::junction_backward(numbers, mine, begin, end);
     });
-    for (size_t i = 0; i < summed.size(); ++i) gradients[summed[i]] = partials.total(static_cast<int>(i));
+    for (size_t i = 0; i < summed.size(); ++i) {
+      const at::Tensor& parameter = slots[summed[i]];
+      if (adds_in_place(parameter)) {
+        partials.add_total(static_cast<int>(i), parameter.grad());
+      } else {
+        gradients[summed[i]] = partials.total(static_cast<int>(i));
+      }
+    }
 
     tensor_list result = {at::Tensor()};  // for the shape
     for (size_t i = 0; i < kSlots; ++i) {

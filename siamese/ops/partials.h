@@ -45,15 +45,26 @@ class RowPartials {
 
   // [cols]: the parts of one sum added in order.
   at::Tensor total(int sum) const {
-    const at::Tensor parts = buffers_[sum];
-    at::Tensor result = parts[0].clone();
-    float* const out = result.mutable_data_ptr<float>();
-    const float* const in = parts.const_data_ptr<float>();
-    const int64_t cols = parts.size(1);
-    for (int64_t part = 1; part < parts.size(0); ++part) {
-      for (int64_t col = 0; col < cols; ++col) out[col] += in[part * cols + col];
-    }
+    at::Tensor result = at::zeros({buffers_.size(2)}, at::kFloat);
+    add_total(sum, result);
     return result;
+  }
+
+  // The same, added to `to`.
+  void add_total(int sum, const at::Tensor& to) const {
+    const int64_t parts = buffers_.size(1);
+    const int64_t cols = buffers_.size(2);
+    float* const out = to.mutable_data_ptr<float>();
+    const float* const in = buffers_.const_data_ptr<float>() + sum * parts * cols;
+    constexpr int64_t kBlock = 64;  // columns whose sums stay in registers
+    for (int64_t first = 0; first < cols; first += kBlock) {
+      const int64_t count = std::min(kBlock, cols - first);
+      std::array<float, kBlock> total{};
+      for (int64_t part = 0; part < parts; ++part) {
+        for (int64_t i = 0; i < count; ++i) total[static_cast<size_t>(i)] += in[part * cols + first + i];
+      }
+      for (int64_t i = 0; i < count; ++i) out[first + i] += total[static_cast<size_t>(i)];
+    }
   }
 
  private:
