@@ -15,7 +15,6 @@
 HWY_BEFORE_NAMESPACE();
 namespace siamese::kernels::HWY_NAMESPACE {
 
-inline constexpr int64_t kLineFloats = 16;  // a cache line
 inline constexpr float kLog2E = 1.44269504088896341F;
 inline constexpr float kLn2 = 0.693147180559945309F;
 
@@ -94,19 +93,6 @@ HWY_INLINE float head_row(const HeadRows& rows, const float* HWY_RESTRICT x, int
     access.store(hn::MulAdd(first, s, hn::Mul(second, c)), d, y + half + i);
   });
   return rstd;
-}
-
-// Whether rows of results may go past the caches: whole cache lines only. Nothing here reads them again, and a plain
-// store would first fetch from memory what it overwrites.
-HWY_INLINE bool can_stream(const float* rows, int64_t dim) {
-  return dim % kLineFloats == 0 && reinterpret_cast<uintptr_t>(rows) % (kLineFloats * sizeof(float)) == 0;
-}
-
-template <class Access>
-HWY_INLINE void store_result(Access access, bool stream, hn::Vec<Floats> values, float* to) {
-  const Floats d;
-  if (stream) return hn::Stream(values, d, to);
-  access.store(values, d, to);
 }
 
 // dy turned back by the angles of a token.

@@ -8,6 +8,7 @@
 #define HWY_TARGET_INCLUDE "siamese/kernels/junction.cc"
 #include "hwy/foreach_target.h"
 
+#include "hwy/cache_control.h"
 #include "hwy/highway.h"
 
 #include "siamese/kernels/row_steps-inl.h"
@@ -39,6 +40,12 @@ HWY_FLATTEN void forward_row(const Junction& junction, const JunctionRows& rows,
   float* const y_sum = row_or_null(rows.y_sum);
   float* const x_out = row_or_null(rows.x_out);
   float* const input = row_or_null(rows.input);
+  // U of a normalised X is for backward alone: it goes past the caches, at the last look at it, and is kept until then
+  // in X's place. A plain store would fetch from memory what it overwrites.
+  const bool apart = kTwo && x_norm.present() && x_sum != nullptr && input != nullptr;
+  const bool stream = apart && can_stream(x_sum, cols);
+  float* const u_kept = apart ? x_out : x_sum;
+  float* const x_sum_ahead = stream ? nullptr : x_sum;
   // 1. The statistics of b.
   if (branch_norm.present() && branch != nullptr) {
     RowSums<kLayer> sums;
@@ -68,7 +75,7 @@ HWY_FLATTEN void forward_row(const Junction& junction, const JunctionRows& rows,
       auto u = access.load(d, x + i);
       if (HWY_LIKELY(x_sum != nullptr)) {
         u = hn::MulAdd(b, x_branch, u);
-        access.store(u, d, x_sum + i);
+        access.store(u, d, u_kept + i);
       }
       u = access.zero_outside(d, u);
       if (x_norm.present()) u_sums.add(u, u);
@@ -85,19 +92,20 @@ HWY_FLATTEN void forward_row(const Junction& junction, const JunctionRows& rows,
   if (input == nullptr) return;
 
   // 3. The merge, with the statistics of its norm.
-  const float* const u_row = x_sum == nullptr ? x : x_sum;
+  const float* const u_row = x_sum == nullptr ? x : u_kept;
   const float* const v_row = y_sum == nullptr ? y : y_sum;
   const float* const x_scale = junction.x_scale;
   const auto scale = hn::Set(d, junction.input_scale);
   RowSums<kLayer> sums;
   for_each_vector(0, cols, [&](int64_t i, auto access) HWY_ATTR {
     fetch(cols + i, branch, x, y);
-    if (!input_norm.present()) fetch(cols + i, x_sum, y_sum);
+    if (!input_norm.present()) fetch(cols + i, x_sum_ahead, y_sum);
     auto merged = access.load(d, v_row + i);
     if (y_norm.present()) merged = y_norm.affine(access, i, y_norm.normalised(merged));
     if constexpr (kTwo) {
       auto value = access.load(d, u_row + i);
       if (x_norm.present()) {
+        if (apart) store_result(access, stream, value, x_sum + i);
         value = x_norm.affine(access, i, x_norm.normalised(value));
         access.store(value, d, x_out + i);
       }
@@ -117,7 +125,7 @@ HWY_FLATTEN void forward_row(const Junction& junction, const JunctionRows& rows,
   // 4. The norm of the merge.
   input_norm.set_statistics(sums.total(), cols);
   for_each_vector(0, cols, [&](int64_t i, auto access) HWY_ATTR {
-    fetch(cols + i, x_sum, y_sum);
+    fetch(cols + i, x_sum_ahead, y_sum);
     const auto normed = input_norm.normalised(access.load(d, input + i));
     access.store(hn::Mul(input_norm.affine(access, i, normed), scale), d, input + i);
   });
@@ -320,6 +328,7 @@ void junction_forward(const Junction& junction, const JunctionRows& rows, int64_
                                     : forward_rows<false, decltype(two)::value, decltype(known)>;
     run(junction, rows, row_begin, row_end);
   });
+  hwy::FlushStream();
 }
 
 void junction_backward(const Junction& junction, const JunctionGradients& gradients, int64_t row_begin,

@@ -2,6 +2,8 @@
 // `sum_in_double` (statistics; `two_sums_in_double` for two at once). A loop body is written once and called with an
 // access object that reads and writes a whole vector or the first few lanes of one, so the end of a row gets the same
 // arithmetic as its middle.
+#include <cstdint>
+
 #include "hwy/highway.h"
 
 #if defined(SIAMESE_KERNELS_VECTORS_INL_H_) == defined(HWY_TARGET_TOGGLE)
@@ -19,6 +21,8 @@ HWY_BEFORE_NAMESPACE();
 namespace siamese::kernels::HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
+
+inline constexpr int64_t kLineFloats = 16;  // a cache line
 
 using Floats = hn::ScalableTag<float>;
 using Doubles = hn::ScalableTag<double>;
@@ -68,6 +72,19 @@ struct PartVector {
     return hn::IfThenElseZero(hn::FirstN(d, count), values);
   }
 };
+
+// Whether rows of results may go past the caches: whole cache lines only. Nothing here reads them again, and a plain
+// store would first fetch from memory what it overwrites.
+HWY_INLINE bool can_stream(const float* rows, int64_t dim) {
+  return dim % kLineFloats == 0 && reinterpret_cast<uintptr_t>(rows) % (kLineFloats * sizeof(float)) == 0;
+}
+
+template <class Access>
+HWY_INLINE void store_result(Access access, bool stream, hn::Vec<Floats> values, float* to) {
+  const Floats d;
+  if (stream) return hn::Stream(values, d, to);
+  access.store(values, d, to);
+}
 
 // The floats at `from`, or `otherwise` in every lane when there is no array.
 template <class Access, class D>
