@@ -76,7 +76,8 @@ struct TrainConfig {
     visit("steps", self.steps, "optimizer steps");
     visit("seed", self.seed, "of initial weights and data order");
     visit("batch", self.batch, "samples per step");
-    visit("micro_batch", self.micro_batch, "samples per forward pass, gradients accumulate; 0 = as many as keep memory small");
+    visit("micro_batch", self.micro_batch,
+          "samples per forward pass, gradients accumulate; 0 = as many as keep memory small");
     visit("z_loss", self.z_loss, "weight of the squared log-normaliser of the head");
     visit("eval_every", self.eval_every, "steps between evaluations; 0 = only at the end");
     visit("checkpoint_every", self.checkpoint_every, "steps between checkpoints; 0 = only at the end");
