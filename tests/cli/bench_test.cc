@@ -43,6 +43,19 @@ TEST_F(Bench, StepNeedsNoData) {
   EXPECT_EQ(result.exit_code, 0) << result.error;
 }
 
+TEST_F(Bench, StepsOfTwoConfigsTakeTurns) {
+  const CommandResult result = run("bench step " + kTinyShape +
+                                   "model.residual=siamese --against model.residual=pre --against "
+                                   "model.attention_norm=qkv --steps 2 --warmup 0 --json");
+  ASSERT_EQ(result.exit_code, 0) << result.error;
+  const auto json = nlohmann::json::parse(result.out);
+  EXPECT_EQ(json["bench"], "step_against");
+  EXPECT_EQ(json["against"], nlohmann::json({"model.residual=pre", "model.attention_norm=qkv"}));
+  EXPECT_EQ(json["steps"], 2);
+  EXPECT_GT(json["ratio"].get<double>(), 0);
+  expect_refusal("bench step " + kTinyShape + "--against model.residual=nonsense", 2, "nonsense");
+}
+
 TEST_F(Bench, GenerateComparesTwoSchemes) {
   const CommandResult result = run("bench generate " + kTinyShape + "--against pre --tokens 4 --rounds 2 --json");
   ASSERT_EQ(result.exit_code, 0) << result.error;

@@ -7,6 +7,7 @@
 
 #include "siamese/models/weights.h"
 #include "siamese/ops/adamw.h"
+#include "siamese/ops/gradient.h"
 
 namespace siamese::models {
 namespace {
@@ -27,6 +28,37 @@ TEST(Matrix, ShapesAndAFiniteGradientToEveryParameter) {
       ASSERT_TRUE(result.second[i].defined()) << what;
       EXPECT_TRUE(result.second[i].isfinite().all().item<bool>()) << what;
       EXPECT_GT(result.second[i].abs().max().item<double>(), 0) << what;
+    }
+  }
+}
+
+// What the trainer does: gradients of two micro-batches add up in one buffer, with and without recomputation.
+TEST(Matrix, GradientsAddedInPlaceAreThoseOfAutograd) {
+  for (const auto& scheme : all_schemes()) {
+    for (const bool tied : {false, true}) {
+      ModelConfig config = small_config(scheme);
+      config.tied = tied;
+      const auto model = make_lm(config);
+      perturb(*model);
+      const Inputs inputs = random_inputs(config, 3, 2);
+      LossOptions options{.normalizer = 36, .z_loss = 1e-3};
+      std::vector<at::Tensor> wanted = loss_and_gradients(*model, inputs, options).second;
+      for (auto& gradient : wanted) gradient = 2 * gradient;
+      const nn::GradientBuffer buffer(model->parameters());
+      std::vector<at::Tensor> first;
+      for (const int64_t recompute : {0, 1}) {
+        options.stack.recompute_every = recompute;
+        buffer.zero();
+        const ops::GradientsInPlace in_place;
+        for (int micro_batch = 0; micro_batch < 2; ++micro_batch) model->losses(inputs, options).objective.backward();
+        for (size_t i = 0; i < wanted.size(); ++i) {
+          const auto& parameter = model->parameters().list()[i];
+          const std::string what = scheme + (tied ? " tied " : " ") + parameter.name;
+          testing::expect_close(parameter.value.grad(), wanted[i], 2e-6, what);
+          if (recompute == 0) first.push_back(parameter.value.grad().clone());
+          testing::expect_same_bits(parameter.value.grad(), first[i], what + " recomputed");
+        }
+      }
     }
   }
 }

@@ -41,5 +41,22 @@ TEST(Parameters, MetaDeviceCountsWithoutMemory) {
   EXPECT_EQ(parameters.count(), int64_t{1} << 40);
 }
 
+TEST(Parameters, OneBufferHoldsAllGradients) {
+  Parameters parameters(1);
+  const Scope root(parameters);
+  const at::Tensor a = root.add("a", ParameterKind::linear, {3, 5}, Init::ones());
+  const at::Tensor b = root.add("b", ParameterKind::norm, {7}, Init::ones());
+  const GradientBuffer buffer(parameters);
+  const float* const where = b.grad().const_data_ptr<float>();
+  EXPECT_EQ(where - a.grad().const_data_ptr<float>(), 16);  // a cache line on
+  (a.sum() + 2 * b.sum()).backward();
+  (a.sum() + 2 * b.sum()).backward();
+  EXPECT_EQ(b.grad().const_data_ptr<float>(), where);
+  testing::expect_same_bits(a.grad(), at::full({3, 5}, 2.0F), "a");
+  testing::expect_same_bits(b.grad(), at::full({7}, 4.0F), "b");
+  buffer.zero();
+  testing::expect_same_bits(b.grad(), at::zeros({7}), "zeroed");
+}
+
 }  // namespace
 }  // namespace siamese::nn

@@ -62,7 +62,7 @@ TEST(Linear, TheSameBitsAtAnyThreadCount) {
   const std::vector<at::Tensor> inputs = {leaf(randn({1024, 96}, 1, at::kFloat)), leaf(randn({256, 96}, 2, at::kFloat)),
                                           leaf(randn({256}, 3, at::kFloat))};
   std::vector<at::Tensor> first;
-  for (const int threads : {1, 2}) {
+  for (const int threads : {1, 2, 3, 5}) {
     at::set_num_threads(threads);
     const at::Tensor y = ops::linear(inputs[0], inputs[1], inputs[2]);
     std::vector<at::Tensor> results = testing::gradients(y, inputs);
