@@ -9,6 +9,8 @@ import shapes
 BEGIN = "<!-- bench: begin -->"
 END = "<!-- bench: end -->"
 KERNEL_SHARE = 0.85
+# Memory is what limits these; a loss spends its time in exp.
+JUDGED_KERNELS = ("junction", "rms_norm", "layer_norm", "swiglu", "adamw")
 
 
 def table(header: list[str], rows: list[list[str]]) -> str:
@@ -97,11 +99,13 @@ def targets(record: Record) -> list[tuple[str, float | None, str, float]]:
     for line in record.generate:
         found.append((f"{line['shape'].upper()}: generation, ms a token, siamese / pre", line["ratio"], "<=", 1.03))
     for line in record.kernels:
-        place = "in" if line["in_cache"] else "beyond"
-        least = min(line["kernels"], key=lambda kernel: kernel["share"])
-        below = sum(kernel["share"] < KERNEL_SHARE for kernel in line["kernels"])
-        found.append((f"kernels {place} cache: the least share of streaming ({least['kernel']}, {least['pass']}; {below} of "
-                      f"{len(line['kernels'])} below)", least["share"], ">=", KERNEL_SHARE))
+        judged = [kernel for kernel in line["kernels"] if kernel["kernel"].startswith(JUDGED_KERNELS)]
+        if line["in_cache"] or not judged:
+            continue
+        least = min(judged, key=lambda kernel: kernel["share"])
+        below = sum(kernel["share"] < KERNEL_SHARE for kernel in judged)
+        found.append((f"kernels beyond cache: the least share of streaming ({least['kernel']}, {least['pass']}; {below} of "
+                      f"{len(judged)} below)", least["share"], ">=", KERNEL_SHARE))
     return [entry for entry in found if entry[1] is not None]
 
 

@@ -32,7 +32,7 @@ def record() -> list[dict]:
                   step("eager pre", round_, 130 * slow, 100), step("eager siamese", round_, 130 * slow, 100)]
     lines.append({"bench": "step_against", "shape": "s", "label": "siamese / pre", "median_ms": 101, "against_ms": 100,
                   "ratio": 1.01})
-    kernel = {"kernel": "rope", "pass": "forward", "reads": 1, "writes": 1, "ms": 1.0, "gb_per_s": 10.0,
+    kernel = {"kernel": "swiglu", "pass": "forward", "reads": 1, "writes": 1, "ms": 1.0, "gb_per_s": 10.0,
               "stream_gb_per_s": 20.0, "share": 0.5}
     lines.append({"bench": "kernels", "in_cache": False, "rows": 10, "width": 768, "threads": 2, "kernels": [kernel]})
     lines.append({"bench": "generate", "shape": "s", "median_ms": 1.1, "against_ms": 1.0, "ratio": 1.1})
@@ -56,7 +56,7 @@ class Render(unittest.TestCase):
         self.assertIn("| S: step, siamese / pre | 1.010 | <= 1.02 | met |", text)
         self.assertIn("| S: tokens/s, siamese, ours / eager | 1.287 | >= 1.35 | **missed** |", text)
         self.assertIn("Missed: S: tokens/s, siamese, ours / eager; ", text)
-        self.assertIn("rope, forward", text)
+        self.assertIn("swiglu, forward", text)
 
     def test_what_stands_outside_the_markers_is_kept(self):
         self.page.write_text(f"# Mine\n\nbefore\n{render.BEGIN}\nyesterday\n{render.END}\nafter\n")
