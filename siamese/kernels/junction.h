@@ -69,7 +69,7 @@ struct JunctionGradients {
   const float* d_y_sum = nullptr;
   const float* d_input = nullptr;
   // Overwritten; null: not wanted.
-  float* d_x = nullptr;
+  float* d_x = nullptr;  // d_x, d_y and d_branch hold intermediates on the way: none may be one of the inputs
   float* d_y = nullptr;
   float* d_branch = nullptr;
   // ADDED to, row after row.
