@@ -27,16 +27,16 @@ struct UpcycleArguments {
 
 // What both models are asked: held-out samples of the source's own data, or random tokens when it cannot be read.
 struct Questions {
-  std::unique_ptr<data::Dataset> samples;
+  std::unique_ptr<data::Batches> samples;
   std::string why_random;  // "" when they are the data's own
 };
 
 Questions open_questions(const train::RunConfig& config) {
   const models::ModelConfig& model = config.model;
   try {
-    return {data::open_dataset(config.data, data::Split::test, model.context, model.vocab, 0), ""};
+    return {data::open_batches(config.data, data::Split::test, train::sample_shape(model), 0), ""};
   } catch (const DataError& error) {
-    return {data::random_tokens(model.vocab, config.train.seed), error.what()};
+    return {data::token_batches(data::random_tokens(model.vocab, config.train.seed), model.context), error.what()};
   }
 }
 

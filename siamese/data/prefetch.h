@@ -9,25 +9,14 @@
 #include <thread>
 #include <vector>
 
-#include "siamese/data/dataset.h"
+#include "siamese/data/batches.h"
 
 namespace siamese::data {
 
-struct Batch {
-  int64_t rows = 0;
-  int64_t context = 0;
-  std::vector<int64_t> tokens;  // [rows, context + 1]
-  std::vector<float> weights;   // [rows, context]
-  uint64_t first_position = 0;  // row r is sample first_position + r
-};
-
-// Samples [first, first + rows), one per row.
-Batch make_batch(const Dataset& dataset, int64_t context, int64_t rows, uint64_t first);
-
-// Batch k holds the samples from start + k * rows on. The dataset must outlive the prefetcher.
+// Batch k holds the samples from start + k * rows on. The source must outlive the prefetcher.
 class Prefetcher {
  public:
-  Prefetcher(const Dataset& dataset, int64_t context, int64_t rows, uint64_t start_position, int depth = 2);
+  Prefetcher(const Batches& source, int64_t rows, uint64_t start_position, int depth = 2);
   ~Prefetcher();
   Prefetcher(const Prefetcher&) = delete;
   Prefetcher& operator=(const Prefetcher&) = delete;
@@ -38,8 +27,7 @@ class Prefetcher {
  private:
   void fill();
 
-  const Dataset& dataset_;
-  const int64_t context_;
+  const Batches& source_;
   const int64_t rows_;
   const size_t depth_;
   uint64_t position_;  // of the batch being made; the thread's own

@@ -1,7 +1,7 @@
 // How far two language models are apart on the same samples.
 #pragma once
 
-#include "siamese/data/dataset.h"
+#include "siamese/data/batches.h"
 #include "siamese/models/lm.h"
 
 namespace siamese::eval {
@@ -14,6 +14,6 @@ struct Difference {
 
 // The first `samples` samples of the set, or all of it when it is smaller, `rows` in one forward pass.
 Difference difference(const models::LanguageModel& before, const models::LanguageModel& after,
-                      const data::Dataset& dataset, int64_t context, int64_t rows, int64_t samples);
+                      const data::Batches& source, int64_t rows, int64_t samples);
 
 }  // namespace siamese::eval

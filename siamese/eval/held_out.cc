@@ -11,15 +11,13 @@
 
 namespace siamese::eval {
 
-HeldOut held_out_loss(const models::Model& model, const data::Dataset& dataset, int64_t context, int64_t rows,
-                      int64_t samples) {
+HeldOut held_out_loss(const models::Model& model, const data::Batches& source, int64_t rows, int64_t samples) {
   const c10::NoGradGuard no_grad;
-  if (dataset.samples() > 0) samples = std::min(samples, dataset.samples());
+  if (source.samples() > 0) samples = std::min(samples, source.samples());
   HeldOut result;
   double sum = 0;
   for (int64_t first = 0; first < samples; first += rows) {
-    const data::Batch batch =
-        data::make_batch(dataset, context, std::min(rows, samples - first), static_cast<uint64_t>(first));
+    const data::Batch batch = source.batch(static_cast<uint64_t>(first), std::min(rows, samples - first));
     sum += model.losses(to_inputs(batch), {}).loss.item<double>();
     result.targets += total_weight(batch);
   }

@@ -1,7 +1,7 @@
 // Mean loss per counted target on samples that training never sees, and its exponential, the perplexity.
 #pragma once
 
-#include "siamese/data/dataset.h"
+#include "siamese/data/batches.h"
 #include "siamese/models/model.h"
 
 namespace siamese::eval {
@@ -13,7 +13,6 @@ struct HeldOut {
 };
 
 // The first `samples` samples of the set, or all of it when it is smaller, `rows` in one forward pass.
-HeldOut held_out_loss(const models::Model& model, const data::Dataset& dataset, int64_t context, int64_t rows,
-                      int64_t samples);
+HeldOut held_out_loss(const models::Model& model, const data::Batches& source, int64_t rows, int64_t samples);
 
 }  // namespace siamese::eval

@@ -6,18 +6,33 @@
 #include <ATen/ATen.h>
 
 namespace siamese::eval {
+namespace {
+
+// Rows [first, first + shape[0]) of `values` as a tensor of that shape; undefined when there are none.
+template <class T>
+at::Tensor rows_of(const std::vector<T>& values, int64_t first, at::IntArrayRef shape) {
+  if (values.empty()) return {};
+  at::Tensor tensor = at::empty(shape, at::CppTypeToScalarType<T>::value);
+  std::memcpy(tensor.mutable_data_ptr(), values.data() + first * (tensor.numel() / shape[0]), tensor.nbytes());
+  return tensor;
+}
+
+}  // namespace
 
 models::Inputs to_inputs(const data::Batch& batch, int64_t first, int64_t rows) {
-  const int64_t width = batch.context + 1;
-  models::Inputs inputs{at::empty({rows, width}, at::kLong), at::empty({rows, batch.context}, at::kFloat)};
-  std::memcpy(inputs.tokens.mutable_data_ptr(), batch.tokens.data() + first * width, inputs.tokens.nbytes());
-  std::memcpy(inputs.weights.mutable_data_ptr(), batch.weights.data() + first * batch.context, inputs.weights.nbytes());
-  return inputs;
+  const data::SampleShape& shape = batch.shape;
+  return {.tokens = rows_of(batch.tokens, first, {rows, shape.context + 1}),
+          .weights = rows_of(batch.weights, first, {rows, shape.context}),
+          .images = rows_of(batch.images, first, {rows, shape.channels, shape.image, shape.image}),
+          .labels = rows_of(batch.labels, first, {rows}),
+          .targets = rows_of(batch.targets, first, {rows, shape.classes}),
+          .first_position = batch.first_position + static_cast<uint64_t>(first)};
 }
 
 models::Inputs to_inputs(const data::Batch& batch) { return to_inputs(batch, 0, batch.rows); }
 
 double total_weight(const data::Batch& batch) {
+  if (batch.shape.is_image()) return static_cast<double>(batch.rows);
   return std::accumulate(batch.weights.begin(), batch.weights.end(), 0.0);
 }
 

@@ -1,7 +1,7 @@
 // From a batch of the data room to the tensors a model takes.
 #pragma once
 
-#include "siamese/data/prefetch.h"
+#include "siamese/data/batches.h"
 #include "siamese/models/model.h"
 
 namespace siamese::eval {
@@ -10,7 +10,7 @@ namespace siamese::eval {
 models::Inputs to_inputs(const data::Batch& batch, int64_t first, int64_t rows);
 models::Inputs to_inputs(const data::Batch& batch);
 
-// The summed weights of the batch: how many targets count.
+// What a mean loss divides by: the summed weights of the targets, or the number of images.
 double total_weight(const data::Batch& batch);
 
 }  // namespace siamese::eval

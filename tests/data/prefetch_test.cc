@@ -28,17 +28,22 @@ class Counting : public Dataset {
   uint64_t broken_at_;
 };
 
+std::unique_ptr<Batches> counting(uint64_t broken_at = ~0ULL) {
+  return token_batches(std::make_unique<Counting>(broken_at), kContext);
+}
+
 TEST(Prefetch, BatchesEqualDirectSamplingFromAnyStart) {
   const auto dataset = open_dataset(DataConfig{}, Split::train, kContext, 16, 4);
+  const auto source = token_batches(open_dataset(DataConfig{}, Split::train, kContext, 16, 4), kContext);
   for (const uint64_t start : {uint64_t{0}, uint64_t{5}, uint64_t{123456789}}) {
     for (const int depth : {1, 2, 5}) {
       constexpr int64_t kRows = 3;
-      Prefetcher prefetcher(*dataset, kContext, kRows, start, depth);
+      Prefetcher prefetcher(*source, kRows, start, depth);
       for (uint64_t k = 0; k < 8; ++k) {
         const Batch batch = prefetcher.next();
         ASSERT_EQ(batch.first_position, start + k * kRows);
         ASSERT_EQ(batch.rows, kRows);
-        ASSERT_EQ(batch.context, kContext);
+        ASSERT_EQ(batch.shape.context, kContext);
         ASSERT_EQ(std::ssize(batch.tokens), kRows * (kContext + 1));
         ASSERT_EQ(std::ssize(batch.weights), kRows * kContext);
         for (int64_t row = 0; row < kRows; ++row) {
@@ -53,16 +58,16 @@ TEST(Prefetch, BatchesEqualDirectSamplingFromAnyStart) {
 }
 
 TEST(Prefetch, AResumedRunSeesTheSameBatches) {
-  const auto dataset = open_dataset(DataConfig{}, Split::train, kContext, 16, 4);
-  Prefetcher whole(*dataset, kContext, 4, 0);
+  const auto source = token_batches(open_dataset(DataConfig{}, Split::train, kContext, 16, 4), kContext);
+  Prefetcher whole(*source, 4, 0);
   for (int i = 0; i < 3; ++i) whole.next();
-  Prefetcher resumed(*dataset, kContext, 4, 12);
+  Prefetcher resumed(*source, 4, 12);
   for (int i = 0; i < 3; ++i) EXPECT_EQ(whole.next().tokens, resumed.next().tokens);
 }
 
 TEST(Prefetch, AFailureIsThrownAfterTheBatchesBeforeIt) {
-  const Counting dataset(7);
-  Prefetcher prefetcher(dataset, kContext, 2, 1);
+  const auto source = counting(7);
+  Prefetcher prefetcher(*source, 2, 1);
   EXPECT_EQ(prefetcher.next().tokens[0], 1);
   EXPECT_EQ(prefetcher.next().tokens[0], 3);
   EXPECT_EQ(prefetcher.next().tokens[0], 5);
@@ -72,13 +77,13 @@ TEST(Prefetch, AFailureIsThrownAfterTheBatchesBeforeIt) {
 }
 
 TEST(Prefetch, ShutsDownAtAnyMoment) {
-  const Counting dataset;
+  const auto source = counting();
   for (int taken = 0; taken < 50; ++taken) {
-    Prefetcher prefetcher(dataset, kContext, 2, 0, 1 + taken % 3);
+    Prefetcher prefetcher(*source, 2, 0, 1 + taken % 3);
     for (int i = 0; i < taken % 4; ++i) prefetcher.next();
   }
-  const Counting broken(0);
-  const Prefetcher unused(broken, kContext, 2, 0);
+  const auto broken = counting(0);
+  const Prefetcher unused(*broken, 2, 0);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include "tests/models/small_lm.h"
 
+#include "siamese/data/batches.h"
 #include "siamese/data/random_tokens.h"
 #include "siamese/eval/held_out.h"
 
@@ -15,7 +16,8 @@ TEST(Difference, IsTheLargestOverEveryBatchAndZeroForTheSameModel) {
   const auto before = models::make_lm(config, 1);
   const auto after = models::make_lm(config, 2);
   const auto dataset = data::random_tokens(config.vocab, 4);
-  EXPECT_EQ(difference(*before, *before, *dataset, config.context, 2, 5).max_logit, 0);
+  const auto batches = data::token_batches(data::random_tokens(config.vocab, 4), config.context);
+  EXPECT_EQ(difference(*before, *before, *batches, 2, 5).max_logit, 0);
   // Whole at once by hand; five rows in parts of two must see the same.
   at::Tensor tokens = at::empty({5, config.context + 1}, at::kLong);
   std::vector<float> weights(static_cast<size_t>(config.context));
@@ -27,10 +29,10 @@ TEST(Difference, IsTheLargestOverEveryBatchAndZeroForTheSameModel) {
   const at::Tensor input = tokens.narrow(1, 0, config.context);
   const double expected =
       testing::largest_difference(before->logits(before->hidden(input)), after->logits(after->hidden(input)));
-  const Difference found = difference(*before, *after, *dataset, config.context, 2, 5);
+  const Difference found = difference(*before, *after, *batches, 2, 5);
   EXPECT_NEAR(found.max_logit, expected, 1e-5);
-  EXPECT_EQ(found.loss_before, held_out_loss(*before, *dataset, config.context, 2, 5).loss);
-  EXPECT_EQ(found.loss_after, held_out_loss(*after, *dataset, config.context, 2, 5).loss);
+  EXPECT_EQ(found.loss_before, held_out_loss(*before, *batches, 2, 5).loss);
+  EXPECT_EQ(found.loss_after, held_out_loss(*after, *batches, 2, 5).loss);
 }
 
 TEST(Difference, DoesNotHideNan) {
@@ -39,8 +41,8 @@ TEST(Difference, DoesNotHideNan) {
   const auto after = models::make_lm(config, 1);
   const c10::NoGradGuard no_grad;
   after->parameters().find("close.norm.weight")->value.fill_(std::nan(""));
-  const auto dataset = data::random_tokens(config.vocab, 4);
-  EXPECT_TRUE(std::isnan(difference(*before, *after, *dataset, config.context, 2, 4).max_logit));
+  const auto batches = data::token_batches(data::random_tokens(config.vocab, 4), config.context);
+  EXPECT_TRUE(std::isnan(difference(*before, *after, *batches, 2, 4).max_logit));
 }
 
 }  // namespace

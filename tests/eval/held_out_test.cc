@@ -2,7 +2,7 @@
 
 #include "tests/models/small_lm.h"
 
-#include "siamese/data/dataset.h"
+#include "siamese/data/batches.h"
 #include "siamese/eval/inputs.h"
 
 namespace siamese::eval {
@@ -22,12 +22,12 @@ class ThreeSamples : public data::Dataset {
 
 TEST(HeldOut, IsTheMeanOverCountedTargetsOfTheWholeSmallSet) {
   const auto model = models::make_lm(models::small_config("siamese"));
-  const ThreeSamples dataset;
-  const HeldOut result = held_out_loss(*model, dataset, 12, 2, 200);
+  const auto batches = data::token_batches(std::make_unique<ThreeSamples>(), 12);
+  const HeldOut result = held_out_loss(*model, *batches, 2, 200);
   EXPECT_EQ(result.targets, 24);
   double sum = 0;
   for (uint64_t position = 0; position < 2; ++position) {
-    const data::Batch batch = data::make_batch(dataset, 12, 1, position);
+    const data::Batch batch = batches->batch(position, 1);
     sum += model->losses(to_inputs(batch), {}).loss.item<double>();
   }
   EXPECT_NEAR(result.loss, sum / 24, 1e-6);
