@@ -64,6 +64,7 @@ int run(int argc, char** argv) {
   add_resume(app, exit_code);
   add_eval(app);
   add_generate(app);
+  add_sample(app);
   add_upcycle(app);
   add_sweep(app, exit_code);
   add_report(app);

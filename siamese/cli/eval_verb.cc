@@ -12,6 +12,7 @@
 #include "siamese/config/yaml.h"
 #include "siamese/eval/evaluate.h"
 #include "siamese/train/checkpoint.h"
+#include "siamese/train/classifier.h"
 
 namespace siamese::cli {
 namespace {
@@ -52,37 +53,44 @@ void check_override(const std::string& assignment) {
 }
 
 void evaluate_run(const EvalArguments& arguments) {
-  const auto loaded = train::load_model(arguments.run);
   // Overrides may change how much is evaluated and on what, never the model.
-  config::Value value = config::print(loaded.config);
+  config::Value value = config::print(train::load_config(arguments.run));
   for (const auto& assignment : arguments.overrides) {
     check_override(assignment);
     config::apply_override(value, assignment);
   }
   const train::RunConfig config = train::read_config(value);
   train::apply_engine(config.engine);
-  const auto test =
-      data::open_dataset(config.data, data::Split::test, loaded.config.model.context, loaded.config.model.vocab, 0);
-  const auto result = eval::evaluate(*loaded.model, config.data, *test, config.eval, loaded.config.model.context,
-                                     config.train.batch, config.train.micro_batch, loaded.step);
+  const auto loaded =
+      train::load_model(arguments.run, config.eval.averaged ? train::Weights::averaged : train::Weights::trained);
+  const auto test = data::open_batches(config.data, data::Split::test, train::sample_shape(loaded.config.model), 0);
+  const train::Classifier classifier(config);
+  const auto result = eval::evaluate({.model = *loaded.model,
+                                      .data = config.data,
+                                      .held_out = *test,
+                                      .batch = config.train.batch,
+                                      .rows = config.train.micro_batch,
+                                      .step = loaded.step,
+                                      .classifier = classifier.model()},
+                                     config.eval);
   if (arguments.json) {
     std::printf("%s\n", eval::to_json(result).c_str());
     return;
   }
   std::printf("%s: %s, step %lld\n", loaded.checkpoint.c_str(), loaded.config.model.residual.c_str(),
               static_cast<long long>(loaded.step));
-  std::printf("held-out loss %.4f, perplexity %.4f over %.0f targets\n", result.held_out.loss,
-              result.held_out.perplexity, result.held_out.targets);
+  std::printf("held-out loss %.4f over %.0f %s, %s\n", result.held_out.loss, result.held_out.targets,
+              result.of_images ? "images" : "targets", result.measures_text().c_str());
   if (!result.groups.empty()) {
-    std::printf("exact match %.2f %% of %lld\n%s", 100 * result.accuracy(), static_cast<long long>(result.problems()),
-                accuracy_table(result).c_str());
+    std::printf("%s", accuracy_table(result).c_str());
   }
 }
 
 }  // namespace
 
 void add_eval(CLI::App& app) {
-  auto* const verb = app.add_subcommand("eval", "Held-out loss and, for arithmetic, exact-match accuracy");
+  auto* const verb =
+      app.add_subcommand("eval", "Held-out loss and what the family is judged by: exact match, top-1, samples");
   const auto arguments = std::make_shared<EvalArguments>();
   verb->add_option("RUN", arguments->run, "A run directory (its latest) or a checkpoint")->required();
   verb->add_option("OVERRIDES", arguments->overrides, "key=value for the keys of data, eval and engine");

@@ -67,9 +67,10 @@ void Progress::stepped(const train::StepMetrics& metrics, int64_t steps) {
   const double seconds = std::chrono::duration<double>(now - run_start_).count();
   const std::string left =
       done > 0 ? duration_text(seconds / static_cast<double>(done) * static_cast<double>(steps - metrics.step)) : "?";
-  const std::string text =
-      fmt::format("step {}/{}  loss {:.4f}  grad {:.3f}  lr {:.2e}  {:.0f} tokens/s  {} left", metrics.step, steps,
-                  mean_loss_, metrics.grad_norm, metrics.lr, metrics.tokens_per_s, left);
+  const std::string text = fmt::format("step {}/{}  loss {:.4f}  grad {:.3f}  lr {:.2e}  {:.0f} {}/s  {} left",
+                                       metrics.step, steps, mean_loss_, metrics.grad_norm, metrics.lr,
+                                       metrics.of_images ? metrics.samples_per_s : metrics.tokens_per_s,
+                                       metrics.of_images ? "images" : "tokens", left);
   if (!terminal_) return line(text);
   const auto filled = static_cast<size_t>(kBarWidth * metrics.step / std::max<int64_t>(1, steps));
   std::fprintf(stderr, "\r\033[K[%s%s] %s", std::string(filled, '=').c_str(),
@@ -80,12 +81,8 @@ void Progress::stepped(const train::StepMetrics& metrics, int64_t steps) {
 
 void Progress::evaluated(const eval::Evaluation& evaluation) {
   if (json_) std::printf("%s\n", eval::to_json(evaluation).c_str());
-  std::string text = fmt::format("step {}: held-out loss {:.4f}, perplexity {:.3f}", evaluation.step,
-                                 evaluation.held_out.loss, evaluation.held_out.perplexity);
-  if (evaluation.problems() > 0) {
-    text += fmt::format(", exact match {:.1f} % of {}", 100 * evaluation.accuracy(), evaluation.problems());
-  }
-  line(text);
+  line(fmt::format("step {}: held-out loss {:.4f}, {}", evaluation.step, evaluation.held_out.loss,
+                   evaluation.measures_text()));
 }
 
 void Progress::saved(const std::filesystem::path& checkpoint) { line("saved " + checkpoint.string()); }

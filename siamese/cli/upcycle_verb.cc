@@ -123,7 +123,7 @@ void upcycle_run(const UpcycleArguments& arguments) {
   const Questions questions = open_questions(config);
   const eval::Difference difference =
       eval::difference(language_model(*source.model, arguments.source), language_model(*result.model, arguments.source),
-                       *questions.samples, config.model.context, config.train.micro_batch, config.train.batch);
+                       *questions.samples, config.train.micro_batch, config.train.batch);
   if (!std::isfinite(difference.loss_before)) {
     throw DataError(source.checkpoint.string() + ": its loss is not finite: there is nothing to go on from");
   }

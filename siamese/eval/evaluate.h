@@ -1,30 +1,60 @@
-// Everything `eval` reports of a model: held-out loss and, for arithmetic, exact-match accuracy.
+// Everything `eval` reports of a model: held-out loss; for arithmetic exact-match accuracy, for vit top-1 and top-5 and
+// the confusion matrix, for dit the terms of the loss and drawn samples.
 #pragma once
 
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include <ATen/core/Tensor.h>
+
 #include "siamese/data/config.h"
+#include "siamese/eval/classification.h"
 #include "siamese/eval/config.h"
 #include "siamese/eval/exact_match.h"
 #include "siamese/eval/held_out.h"
+#include "siamese/eval/samples.h"
 
 namespace siamese::eval {
+
+// What a diffusion model drew.
+struct DrawnSamples {
+  at::Tensor images;
+  std::optional<SampleQuality> quality;  // with a classifier
+  std::string grid;                      // the picture, relative to the run directory; "" when none was written
+};
 
 struct Evaluation {
   int64_t step = 0;
   HeldOut held_out;
+  bool of_images = false;
   std::vector<MatchGroup> groups;  // empty: not arithmetic
+  std::optional<Classification> classification;
+  std::optional<DrawnSamples> samples;
+  EvalConfig config;  // what was asked
+  std::vector<std::string> class_names;
 
   int64_t correct() const;
   int64_t problems() const;
   double accuracy() const;  // 0 when there are no problems
+  // "top-1 81.2 %, ...": what this family is judged by, for a log.
+  std::string measures_text() const;
 };
 
-// config.batches x `batch` samples, `rows` of them in one forward pass. Test samples and problems do not depend on the
-// run's seed: all runs answer the same questions.
-Evaluation evaluate(const models::Model& model, const data::DataConfig& data, const data::Dataset& held_out,
-                    const EvalConfig& config, int64_t context, int64_t batch, int64_t rows, int64_t step);
+struct Subject {
+  const models::Model& model;
+  const data::DataConfig& data;
+  const data::Batches& held_out;
+  int64_t batch = 0;                                      // samples of a training step
+  int64_t rows = 0;                                       // samples of one forward pass
+  int64_t step = 0;                                       // of the checkpoint
+  const models::VisionTransformer* classifier = nullptr;  // judges drawn samples
+};
+
+// config.batches x `batch` samples. Test samples and problems do not depend on the run's seed: all runs answer the same
+// questions.
+Evaluation evaluate(const Subject& subject, const EvalConfig& config);
 
 // One line of eval.jsonl (schema 1).
 std::string to_json(const Evaluation& evaluation);

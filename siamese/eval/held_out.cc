@@ -18,9 +18,16 @@ HeldOut held_out_loss(const models::Model& model, const data::Batches& source, i
   double sum = 0;
   for (int64_t first = 0; first < samples; first += rows) {
     const data::Batch batch = source.batch(static_cast<uint64_t>(first), std::min(rows, samples - first));
-    sum += model.losses(to_inputs(batch), {}).loss.item<double>();
+    const models::Losses losses = model.losses(to_inputs(batch), {});
+    sum += losses.loss.item<double>();
     result.targets += total_weight(batch);
+    for (size_t i = 0; batch.shape.is_image() && i < losses.extra.size(); ++i) {
+      const auto& [name, value] = losses.extra[i];
+      if (first == 0) result.terms.emplace_back(name, 0.0);
+      result.terms[i].second += value.item<double>();
+    }
   }
+  for (auto& term : result.terms) term.second /= result.targets;
   result.loss = result.targets > 0 ? sum / result.targets : std::numeric_limits<double>::quiet_NaN();
   result.perplexity = std::exp(result.loss);
   return result;

@@ -1,6 +1,10 @@
 // Mean loss per counted target on samples that training never sees, and its exponential, the perplexity.
 #pragma once
 
+#include <string>
+#include <utility>
+#include <vector>
+
 #include "siamese/data/batches.h"
 #include "siamese/models/model.h"
 
@@ -9,7 +13,8 @@ namespace siamese::eval {
 struct HeldOut {
   double loss = 0;  // NaN when no target counted
   double perplexity = 0;
-  double targets = 0;  // how many counted
+  double targets = 0;                                 // how many counted, or images
+  std::vector<std::pair<std::string, double>> terms;  // images: the means of what the loss is made of, by name
 };
 
 // The first `samples` samples of the set, or all of it when it is smaller, `rows` in one forward pass.

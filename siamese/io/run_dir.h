@@ -1,7 +1,9 @@
 // The layout of a run directory, known to every verb that takes RUN:
 //   config.yaml  metrics.jsonl  eval.jsonl  run.json  report.html
 //   latest                  text, the name of the newest checkpoint: "step500\n"
+//   samples/                step{N}.png, what a diffusion model drew at its evaluations
 //   step{N}/                config.yaml  model.safetensors  optim.safetensors  trainer.json; stands alone
+//                           ema.safetensors too, when averaged weights are kept
 // and of the folder of a sweep, which holds run directories:
 //   sweep.json  recorded.jsonl  report.html
 #pragma once
@@ -23,6 +25,8 @@ inline constexpr std::string_view kLatestFile = "latest";
 inline constexpr std::string_view kReportFile = "report.html";
 inline constexpr std::string_view kModelFile = "model.safetensors";
 inline constexpr std::string_view kOptimFile = "optim.safetensors";
+inline constexpr std::string_view kAverageFile = "ema.safetensors";
+inline constexpr std::string_view kSamplesFolder = "samples";
 inline constexpr std::string_view kTrainerFile = "trainer.json";
 inline constexpr std::string_view kSweepFile = "sweep.json";
 inline constexpr std::string_view kRecordedFile = "recorded.jsonl";

@@ -12,8 +12,9 @@
 
 namespace siamese::models {
 
-enum class Family { lm };
-enum class Positions { rope, learned };
+enum class Family { lm, moe, vit, dit };
+// auto: rope for language models, learned for vit, sincos (a fixed table) for dit.
+enum class Positions { auto_, rope, learned, sincos };
 enum class AttentionNormChoice { scheme, none, qk, qk_full, qkv };
 
 struct ModelConfig {
@@ -28,12 +29,23 @@ struct ModelConfig {
   int64_t vocab = 0;
   bool tied = true;
   int64_t context = 256;
-  Positions positions = Positions::rope;
+  Positions positions = Positions::auto_;
   double rope_theta = 10000;
   bool bias = false;
   nn::NormKind norm = nn::NormKind::rms;
   double norm_eps = 1e-5;
   AttentionNormChoice attention_norm = AttentionNormChoice::scheme;
+  int64_t experts = 8;
+  int64_t experts_per_token = 2;
+  int64_t shared_width = 0;
+  bool renormalise = false;
+  int64_t image = 32;
+  int64_t patch = 4;
+  int64_t channels = 0;
+  int64_t classes = 0;
+  double drop_path = 0;
+  double label_dropout = 0.1;
+  bool learn_sigma = true;
 
   template <class Self, class Visit>
   static void fields(Self& self, Visit&& visit) {
@@ -44,24 +56,45 @@ struct ModelConfig {
     visit("heads", self.heads, "query heads; must divide width");
     visit("kv_heads", self.kv_heads, "key/value heads; must divide heads; 0 = heads");
     visit("ffn", self.ffn, "feed-forward branch");
-    visit("ffn_width", self.ffn_width, "hidden width (SwiGLU: of one half); 0 = 4 x width");
+    visit("ffn_width", self.ffn_width, "hidden width (SwiGLU: of one half; moe: of one expert); 0 = 4 x width");
     visit("vocab", self.vocab, "rows of the embedding; 0 = as many as the data has");
     visit("tied", self.tied, "the head uses the embedding matrix");
-    visit("context", self.context, "tokens of one sample");
+    visit("context", self.context, "tokens of one sample; vit, dit: follows from image and patch");
     visit("positions", self.positions, "position encoding");
     visit("rope_theta", self.rope_theta, "base of the rotary frequencies");
     visit("bias", self.bias, "biases in linear layers and LayerNorm");
     visit("norm", self.norm, "kind of norm");
     visit("norm_eps", self.norm_eps, "added inside the root of every norm");
     visit("attention_norm", self.attention_norm, "norms on q, k, v; scheme = what the residual scheme asks for");
+    visit("experts", self.experts, "moe: experts of a block");
+    visit("experts_per_token", self.experts_per_token, "moe: experts that a token is sent to");
+    visit("shared_width", self.shared_width, "moe: hidden width of an expert that sees every token; 0 = none");
+    visit("renormalise", self.renormalise, "moe: the weights of the chosen experts add up to 1");
+    visit("image", self.image, "vit, dit: rows and columns of an image or latent");
+    visit("patch", self.patch, "vit, dit: rows and columns of a patch; must divide image");
+    visit("channels", self.channels, "vit, dit: of an image or latent; 0 = as many as the data has");
+    visit("classes", self.classes, "vit, dit: 0 = as many as the data has");
+    visit("drop_path", self.drop_path, "vit: chance that a sample skips the last block's branches; earlier ones less");
+    visit("label_dropout", self.label_dropout, "dit: chance that a label is hidden in training; 0 = no guidance");
+    visit("learn_sigma", self.learn_sigma, "dit: the model predicts the variance too");
   }
+
+  bool sees_images() const { return family == Family::vit || family == Family::dit; }
+  int64_t grid() const { return image / patch; }  // patches of a row
 
   nn::NormSpec norm_spec() const { return {.kind = norm, .eps = norm_eps, .bias = bias}; }
 };
 
-// Fills in what was left to be derived (kv_heads, ffn_width, vocab from `data_vocab`), makes the scheme text canonical,
-// and refuses impossible shapes with the key, what was expected and what came.
-void resolve(ModelConfig& config, int64_t data_vocab);
+// What the data says of itself; 0 = the model has to say.
+struct DataSizes {
+  int64_t vocab = 0;
+  int64_t classes = 0;
+  int64_t channels = 0;
+};
+
+// Fills in what was left to be derived (kv_heads, ffn_width, context of images, sizes of the data), makes the scheme
+// text canonical, and refuses impossible shapes with the key, what was expected and what came.
+void resolve(ModelConfig& config, const DataSizes& data);
 
 // The norms inside attention at a site: the config's choice, or the scheme's.
 nn::AttentionNorm attention_norm(const ModelConfig& config, const residual::Topology& topology,
@@ -71,13 +104,18 @@ nn::AttentionNorm attention_norm(const ModelConfig& config, const residual::Topo
 
 template <>
 struct siamese::EnumText<siamese::models::Family> {
-  static constexpr EnumNames<models::Family, 1> names{{{models::Family::lm, "lm"}}};
+  static constexpr EnumNames<models::Family, 4> names{{{models::Family::lm, "lm"},
+                                                       {models::Family::moe, "moe"},
+                                                       {models::Family::vit, "vit"},
+                                                       {models::Family::dit, "dit"}}};
 };
 
 template <>
 struct siamese::EnumText<siamese::models::Positions> {
-  static constexpr EnumNames<models::Positions, 2> names{
-      {{models::Positions::rope, "rope"}, {models::Positions::learned, "learned"}}};
+  static constexpr EnumNames<models::Positions, 4> names{{{models::Positions::auto_, "auto"},
+                                                          {models::Positions::rope, "rope"},
+                                                          {models::Positions::learned, "learned"},
+                                                          {models::Positions::sincos, "sincos"}}};
 };
 
 template <>

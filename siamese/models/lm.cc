@@ -18,69 +18,77 @@ LanguageModel::LanguageModel(const ModelConfig& config, const nn::InitConfig& in
   } else {
     rotary_ = nn::Rotary(config.context, config.width / config.heads, config.rope_theta, this->parameters().options());
   }
-  stack_ = std::make_unique<Stack>(
-      root, config.residual,
-      residual::Build{.width = config.width, .blocks = config.blocks, .norm = config.norm_spec()});
-  for (const auto& site : stack_->sites()) {
-    const nn::Scope scope = root.child("blocks").child(std::to_string(site.block)).child(enum_text(site.kind));
-    const nn::BranchInit branch_init = stack_->topology().branch_init(site);
-    if (site.kind == residual::SiteKind::attention) {
-      const nn::AttentionShape shape{config.width, config.heads, config.kv_heads, config.bias, config.norm_eps};
-      attentions_.emplace_back(scope, shape, attention_norm(config, stack_->topology(), site), initializer, site.block,
-                               branch_init);
-    } else {
-      const nn::FeedForwardShape shape{config.ffn, config.width, config.ffn_width, config.bias};
-      feed_forwards_.emplace_back(scope, shape, initializer, site.block, branch_init);
-    }
-  }
+  stack_ = make_stack(root, config);
+  blocks_ = Blocks(root, *stack_, config, initializer);
   head_ = config.tied ? embedding_.weight()
                       : root.child("head").add("weight", nn::ParameterKind::linear, {config.vocab, config.width},
                                                initializer.head());
 }
 
-at::Tensor LanguageModel::hidden(const at::Tensor& tokens, const StackOptions& options, LmCache* cache) const {
+StackOutput LanguageModel::run(const at::Tensor& tokens, const StackOptions& options, LmCache* cache) const {
   const int64_t count = tokens.size(1);
   const int64_t past = cache != nullptr ? cache->past : 0;
   SIAMESE_INVARIANT(past + count <= config_.context && (cache == nullptr || past + count <= cache->capacity));
   at::Tensor embedded = embedding_(tokens);
-  nn::RotaryTables tables;
-  const bool rope = config_.positions == Positions::rope;
-  if (rope) {
-    tables = rotary_.at(past, count);
+  Sequence sequence{.past = past, .cache = cache != nullptr ? &cache->layers : nullptr};
+  if (config_.positions == Positions::rope) {
+    sequence.rotary = rotary_.at(past, count);
   } else {
     embedded = embedded + positions_.weight().narrow(0, past, count);
   }
-  const auto sublayer = [this, tables, rope, past, cache](const residual::Site& site, const at::Tensor& input) {
-    const auto block = static_cast<size_t>(site.block);
-    if (site.kind == residual::SiteKind::ffn) return residual::Branch{feed_forwards_[block](input), {}};
-    nn::KeyValues* const held = cache != nullptr ? &cache->layers[block] : nullptr;
-    return residual::Branch{attentions_[block](input, rope ? &tables : nullptr, past, held), {}};
-  };
-  at::Tensor result = (*stack_)(embedded, sublayer, options);
+  const auto sublayer = [this, sequence](const residual::Site& site, const at::Tensor& input,
+                                         const std::vector<at::Tensor>&) { return blocks_(site, input, sequence); };
+  StackOutput output = (*stack_)(embedded, sublayer, options);
   if (cache != nullptr) cache->past = past + count;
-  return result;
+  return output;
+}
+
+at::Tensor LanguageModel::hidden(const at::Tensor& tokens, const StackOptions& options, LmCache* cache) const {
+  return run(tokens, options, cache).hidden;
 }
 
 at::Tensor LanguageModel::logits(const at::Tensor& hidden) const { return ops::linear(hidden, head_, {}); }
 
 Losses LanguageModel::losses(const Inputs& inputs, const LossOptions& options) const {
   const int64_t count = inputs.tokens.size(1) - 1;
-  const at::Tensor state = hidden(inputs.tokens.narrow(1, 0, count), options.stack);
+  const StackOutput output = run(inputs.tokens.narrow(1, 0, count), options.stack, nullptr);
   const at::Tensor targets = inputs.tokens.narrow(1, 1, count).reshape({-1});
   const at::Tensor weights = inputs.weights.defined() ? inputs.weights.reshape({-1}) : at::Tensor();
   const ops::HeadLossScales scales{1 / options.normalizer, options.z_loss / options.normalizer};
-  const ops::HeadLoss terms = ops::head_loss(state.reshape({-1, config_.width}), head_, targets, weights, scales);
+  const ops::HeadLoss terms =
+      ops::head_loss(output.hidden.reshape({-1, config_.width}), head_, targets, weights, scales);
   Losses losses{terms.objective, terms.nll * scales.nll, {}};
   if (options.z_loss != 0) losses.extra.emplace_back("z_loss", terms.z * scales.z);
+  if (config_.family == Family::moe) add_router_losses(output.beside, options, losses);
   return losses;
 }
 
-double LanguageModel::forward_flops(int64_t batch) const {
-  double weights = 0;  // elements that multiply every token
-  for (const auto& parameter : parameters().list()) {
-    if (parameter.kind == nn::ParameterKind::linear) weights += static_cast<double>(parameter.value.numel());
+void LanguageModel::add_router_losses(const std::vector<at::Tensor>& beside, const LossOptions& options,
+                                      Losses& losses) const {
+  std::vector<at::Tensor> balance, z, counts;
+  for (size_t i = 0; i + 2 < beside.size(); i += 3) {
+    balance.push_back(beside[i]);
+    z.push_back(beside[i + 1]);
+    counts.push_back(beside[i + 2]);
   }
+  const at::Tensor mean_balance = at::stack(balance).mean() * options.share;
+  const at::Tensor mean_z = at::stack(z).mean() * options.share;
+  losses.objective = losses.objective + options.balance_loss * mean_balance + options.router_z_loss * mean_z;
+  losses.extra.emplace_back("balance_loss", mean_balance.detach());
+  losses.extra.emplace_back("router_z_loss", mean_z.detach());
+  losses.expert_counts = at::stack(counts);
+}
+
+double LanguageModel::forward_flops(int64_t batch) const {
+  double weights = matrix_elements(parameters());  // that multiply every token
   if (config_.tied) weights += static_cast<double>(config_.vocab * config_.width);
+  if (config_.family == Family::moe) {  // a token sees only its own experts
+    double experts = 0;
+    for (int64_t block = 0; block < config_.blocks; ++block) {
+      experts += matrix_elements(parameters(), "blocks." + std::to_string(block) + ".ffn.experts.");
+    }
+    weights -= experts * (1 - static_cast<double>(config_.experts_per_token) / static_cast<double>(config_.experts));
+  }
   const auto tokens = static_cast<double>(config_.context);
   const double attention =
       static_cast<double>(config_.blocks * config_.width) * tokens * tokens;  // causal half of 2 x 2

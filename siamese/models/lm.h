@@ -1,4 +1,5 @@
-// The dense decoder language model: embedding (+ learned positions), the stack, head.
+// The decoder language model: embedding (+ learned positions), the stack, head. Dense (lm), or with experts as its
+// feed-forward branches (moe); then the mean over blocks of their auxiliary losses joins the objective.
 #pragma once
 
 #include <memory>
@@ -6,11 +7,10 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "siamese/models/blocks.h"
 #include "siamese/models/config.h"
 #include "siamese/models/model.h"
-#include "siamese/nn/attention.h"
 #include "siamese/nn/embedding.h"
-#include "siamese/nn/feed_forward.h"
 #include "siamese/nn/init.h"
 #include "siamese/nn/rotary.h"
 
@@ -40,13 +40,15 @@ class LanguageModel : public Model {
   const ModelConfig& config() const { return config_; }
 
  private:
+  StackOutput run(const at::Tensor& tokens, const StackOptions& options, LmCache* cache) const;
+  void add_router_losses(const std::vector<at::Tensor>& beside, const LossOptions& options, Losses& losses) const;
+
   ModelConfig config_;
   std::unique_ptr<Stack> stack_;
   nn::Embedding embedding_;
   nn::Embedding positions_;
   nn::Rotary rotary_;
-  std::vector<nn::Attention> attentions_;
-  std::vector<nn::FeedForward> feed_forwards_;
+  Blocks blocks_;
   at::Tensor head_;
 };
 

@@ -1,6 +1,7 @@
 // What the trainer, the evaluator and the command line know of any family.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,20 +15,30 @@ namespace siamese::models {
 
 // One batch, as the family takes it.
 struct Inputs {
-  at::Tensor tokens;   // int64 [batch, context + 1]
-  at::Tensor weights;  // [batch, context]: 1 where the target counts
+  at::Tensor tokens;            // int64 [batch, context + 1]
+  at::Tensor weights;           // [batch, context]: 1 where the target counts
+  at::Tensor images;            // [batch, channels, image, image]
+  at::Tensor labels;            // int64 [batch]
+  at::Tensor targets;           // [batch, classes], rows add up to 1; undefined: the labels are meant
+  uint64_t first_position = 0;  // of the first sample: what is random about a sample is keyed by its position
 };
 
 struct LossOptions {
   StackOptions stack;
-  double normalizer = 1;  // what summed losses are divided by: the weight of the whole step, not of one micro-batch
-  double z_loss = 0;      // weight of the squared log-normaliser
+  double normalizer = 1;     // what summed losses are divided by: the weight of the whole step, not of one micro-batch
+  double share = 1;          // of this micro-batch in the step: for terms that are means over a micro-batch
+  double z_loss = 0;         // weight of the squared log-normaliser of the head
+  double balance_loss = 0;   // weight of the routers' load-balancing loss
+  double router_z_loss = 0;  // weight of the routers' squared log-normaliser
+  bool training = false;     // drop-path and label dropout act
+  uint64_t seed = 0;         // of what is random in a pass
 };
 
 struct Losses {
   at::Tensor objective;                                   // what is differentiated
   at::Tensor loss;                                        // the task's own term, as reported
   std::vector<std::pair<std::string, at::Tensor>> extra;  // further terms by name
+  at::Tensor expert_counts;                               // moe: int64 [blocks, experts], tokens sent to each
 };
 
 class Model {

@@ -13,8 +13,21 @@
 
 namespace siamese::models {
 
-// What the family computes at a site from the branch input.
-using Sublayer = std::function<residual::Branch(const residual::Site& site, const at::Tensor& input)>;
+struct SublayerOutput {
+  residual::Branch branch;
+  at::Tensor input = {};                // what the branch saw, where the family modulates what was read
+  std::vector<at::Tensor> beside = {};  // what else came out, as auxiliary losses; the same number at every such site
+};
+
+// What the family computes at a site from the branch input. `conditions`: what it needs beside that and its own
+// parameters and has a gradient; handed in, because recomputation must know all it depends on.
+using Sublayer = std::function<SublayerOutput(const residual::Site& site, const at::Tensor& input,
+                                              const std::vector<at::Tensor>& conditions)>;
+
+struct StackOutput {
+  at::Tensor hidden;               // the final hidden state
+  std::vector<at::Tensor> beside;  // of all sites in order
+};
 
 struct StackOptions {
   int64_t recompute_every = 0;             // blocks per recomputed segment; 0 keeps all activations
@@ -33,11 +46,18 @@ class Stack {
   const std::vector<residual::Site>& sites() const { return sites_; }
 
   // embedding: [batch, tokens, width] -> the final hidden state, same shape.
-  at::Tensor operator()(const at::Tensor& embedding, const Sublayer& sublayer, const StackOptions& options = {}) const;
+  StackOutput operator()(const at::Tensor& embedding, const Sublayer& sublayer, const StackOptions& options = {},
+                         const std::vector<at::Tensor>& conditions = {}) const;
 
  private:
+  // Sites [first, last); what came out beside the branches is appended to `beside`.
   residual::Streams run(residual::Streams streams, size_t first, size_t last, const Sublayer& sublayer,
-                        residual::Recorder* recorder) const;
+                        const std::vector<at::Tensor>& conditions, residual::Recorder* recorder,
+                        std::vector<at::Tensor>& beside) const;
+  // The same, keeping only the inputs and computing the rest again in backward.
+  residual::Streams run_recomputed(const residual::Streams& streams, size_t first, size_t last,
+                                   const Sublayer& sublayer, const std::vector<at::Tensor>& conditions,
+                                   residual::Recorder* recorder, std::vector<at::Tensor>& beside) const;
 
   std::unique_ptr<residual::Topology> topology_;
   std::vector<residual::Site> sites_;

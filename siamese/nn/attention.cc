@@ -14,10 +14,11 @@ Attention::Attention(const Scope& scope, const AttentionShape& shape, AttentionN
   const int64_t head_dim = shape.head_dim();
   const int64_t kv_width = shape.kv_heads * head_dim;
   const int64_t qkv_width = shape.width + 2 * kv_width;
-  qkv_ = Linear(scope.child("qkv"), shape.width, qkv_width, shape.bias, initializer.input_projection());
+  qkv_ = Linear(scope.child("qkv"), shape.width, qkv_width, shape.bias,
+                initializer.input_projection(shape.width, qkv_width));
   scale_rows(qkv_.weight(), shape.width + kv_width, qkv_width, branch_init.value);
   out_ = Linear(scope.child("out"), shape.width, shape.width, shape.bias,
-                initializer.output_projection(shape.width, block, branch_init.depth_factor));
+                initializer.output_projection(shape.width, shape.width, block, branch_init.depth_factor));
   scale_rows(out_.weight(), 0, shape.width, branch_init.output);
 
   const NormSpec spec{.kind = NormKind::rms, .eps = shape.norm_eps};
@@ -30,7 +31,8 @@ Attention::Attention(const Scope& scope, const AttentionShape& shape, AttentionN
 
 // All tokens at once, nothing cached: one fused op between the projections.
 at::Tensor Attention::mixed(at::Tensor qkv, const RotaryTables* rotary) const {
-  ops::AttentionArguments arguments{.heads = shape_.heads, .kv_heads = shape_.kv_heads, .eps = shape_.norm_eps};
+  ops::AttentionArguments arguments{
+      .heads = shape_.heads, .kv_heads = shape_.kv_heads, .causal = shape_.causal, .eps = shape_.norm_eps};
   if (rotary != nullptr) {
     arguments.cos = rotary->cos;
     arguments.sin = rotary->sin;

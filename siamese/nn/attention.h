@@ -1,4 +1,4 @@
-// Causal self-attention with grouped key/value heads (GQA):
+// Self-attention, causal or not, with grouped key/value heads (GQA):
 //   (q, k, v) = split(W_qkv x); norms as the scheme hints; RoPE on q and k; softmax(q k^T / sqrt(head_dim)) v; W_o
 // x: [batch, tokens, width]. Query head j uses key/value head floor(j * kv_heads / heads).
 #pragma once
@@ -25,6 +25,7 @@ struct AttentionShape {
   int64_t kv_heads = 0;
   bool bias = false;
   double norm_eps = 1e-5;
+  bool causal = true;
 
   int64_t head_dim() const { return width / heads; }
 };

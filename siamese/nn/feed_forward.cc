@@ -8,10 +8,11 @@ FeedForward::FeedForward(const Scope& scope, const FeedForwardShape& shape, cons
                          int64_t block, const BranchInit& branch_init)
     : kind_(shape.kind) {
   const int64_t in_width = shape.kind == FeedForwardKind::swiglu ? 2 * shape.hidden : shape.hidden;
-  in_ = Linear(scope.child("in"), shape.width, in_width, shape.bias, initializer.input_projection());
+  in_ =
+      Linear(scope.child("in"), shape.width, in_width, shape.bias, initializer.input_projection(shape.width, in_width));
   scale_rows(in_.weight(), 0, in_width, branch_init.ffn_input);
   out_ = Linear(scope.child("out"), shape.hidden, shape.width, shape.bias,
-                initializer.output_projection(shape.hidden, block, branch_init.depth_factor));
+                initializer.output_projection(shape.hidden, shape.width, block, branch_init.depth_factor));
   scale_rows(out_.weight(), 0, shape.width, branch_init.output);
 }
 

@@ -2,6 +2,7 @@
 //   full_megatron: everything s, branch outputs s / sqrt(2L), untied head 1 / sqrt(d); s = sqrt(2 / (5 d)) unless set
 //   mitchell:      everything 1 / sqrt(d), branch outputs 1 / sqrt(2 fan_in (l + 1))
 //   normal:        everything s = 0.02 unless set
+//   xavier:        matrices uniform in +-sqrt(6 / (fan_in + fan_out)), tables and heads normal with s = 0.02 unless set
 // A scheme may ask for factors on top (BranchInit: DeepNorm, LNS, HC, SpanNorm).
 #pragma once
 
@@ -14,7 +15,7 @@
 
 namespace siamese::nn {
 
-enum class InitRule { full_megatron, mitchell, normal };
+enum class InitRule { full_megatron, mitchell, normal, xavier };
 
 struct InitConfig {
   InitRule rule = InitRule::full_megatron;
@@ -46,9 +47,9 @@ class Initializer {
 
   Init embedding() const;
   Init head() const;
-  Init input_projection() const;
+  Init input_projection(int64_t fan_in, int64_t fan_out) const;
   // The projection back to the stream, in block `block`.
-  Init output_projection(int64_t fan_in, int64_t block, bool depth_factor) const;
+  Init output_projection(int64_t fan_in, int64_t fan_out, int64_t block, bool depth_factor) const;
 
  private:
   Init normal(double std) const { return Init::normal(std, cut_); }
@@ -64,7 +65,8 @@ class Initializer {
 
 template <>
 struct siamese::EnumText<siamese::nn::InitRule> {
-  static constexpr EnumNames<nn::InitRule, 3> names{{{nn::InitRule::full_megatron, "full_megatron"},
+  static constexpr EnumNames<nn::InitRule, 4> names{{{nn::InitRule::full_megatron, "full_megatron"},
                                                      {nn::InitRule::mitchell, "mitchell"},
-                                                     {nn::InitRule::normal, "normal"}}};
+                                                     {nn::InitRule::normal, "normal"},
+                                                     {nn::InitRule::xavier, "xavier"}}};
 };

@@ -5,8 +5,14 @@
 namespace siamese::residual {
 
 ops::Junction pass_over(const Streams& streams) {
-  const bool gate = streams.pending && streams.pending->branch.gate.defined();
-  const Streams now = gate ? flush(streams) : streams;
+  Streams now = streams;
+  if (now.pending && now.pending->branch.gate.defined()) {  // the pass knows no gate: it acts before
+    Pending& pending = *now.pending;
+    const at::Tensor& value = pending.branch.value;
+    const at::Tensor normed = pending.output_norm != nullptr ? (*pending.output_norm)(value) : value;
+    pending.branch = {gated({normed, pending.branch.gate}), {}};
+    pending.output_norm = nullptr;
+  }
   SIAMESE_INVARIANT(now.list.size() == 1 || now.list.size() == 2);
   ops::Junction pass;
   pass.y = now.list.back().value;

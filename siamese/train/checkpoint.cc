@@ -65,12 +65,15 @@ bool holds_weights_alone(const fs::path& folder) {
 
 }  // namespace
 
-fs::path save_checkpoint(const fs::path& run_dir, const RunConfig& config, const models::Model& model,
-                         const AdamW& optimizer, const TrainerState& state) {
+fs::path save_checkpoint(const fs::path& run_dir, const RunConfig& config, const RunParts& parts,
+                         const TrainerState& state) {
   const std::string name = io::checkpoint_name(state.step);
   io::AtomicDirectory folder(run_dir / name);
-  write_weights(folder.path(), config, model);
-  models::save_tensors(folder.path() / io::kOptimFile, optimizer.state(), weights_metadata(config));
+  write_weights(folder.path(), config, parts.model);
+  models::save_tensors(folder.path() / io::kOptimFile, parts.optimizer.state(), weights_metadata(config));
+  if (parts.average.kept()) {
+    models::save_tensors(folder.path() / io::kAverageFile, parts.average.state(), weights_metadata(config));
+  }
   io::write_file_atomic(folder.path() / io::kTrainerFile, to_json(state));
   folder.commit();
   io::write_latest(run_dir, name);
@@ -97,11 +100,12 @@ void check_free_for_weights(const fs::path& folder, bool overwrite) {
   if (!overwrite) throw UsageError(folder.string() + ": exists already; --overwrite replaces it");
 }
 
-TrainerState load_checkpoint(const fs::path& checkpoint, const models::Model& model, AdamW& optimizer) {
+TrainerState load_checkpoint(const fs::path& checkpoint, const RunParts& parts) {
   const TrainerState state = state_from_file(checkpoint / io::kTrainerFile);
-  models::load_tensors(checkpoint / io::kModelFile, models::named_values(model.parameters()));
-  models::load_tensors(checkpoint / io::kOptimFile, optimizer.state());
-  optimizer.set_applied_steps(state.applied_steps);
+  models::load_tensors(checkpoint / io::kModelFile, models::named_values(parts.model.parameters()));
+  models::load_tensors(checkpoint / io::kOptimFile, parts.optimizer.state());
+  if (parts.average.kept()) models::load_tensors(checkpoint / io::kAverageFile, parts.average.state());
+  parts.optimizer.set_applied_steps(state.applied_steps);
   return state;
 }
 
@@ -111,17 +115,27 @@ std::string stored_scheme(const fs::path& model_file) {
   return found != file.metadata().end() ? found->second : "";
 }
 
-LoadedModel load_model(const fs::path& run_or_checkpoint) {
+RunConfig load_config(const fs::path& run_or_checkpoint) {
+  return read_config_file((io::resolve_checkpoint(run_or_checkpoint) / io::kConfigFile).string());
+}
+
+bool has_average(const fs::path& run_or_checkpoint) {
+  return fs::exists(io::resolve_checkpoint(run_or_checkpoint) / io::kAverageFile);
+}
+
+LoadedModel load_model(const fs::path& run_or_checkpoint, Weights weights) {
   LoadedModel loaded;
   loaded.checkpoint = io::resolve_checkpoint(run_or_checkpoint);
   loaded.config = read_config_file((loaded.checkpoint / io::kConfigFile).string());
-  const std::string scheme = stored_scheme(loaded.checkpoint / io::kModelFile);
+  const fs::path file = loaded.checkpoint / (weights == Weights::averaged ? io::kAverageFile : io::kModelFile);
+  if (!fs::exists(file)) throw DataError(file.string() + ": missing: the run kept no averaged weights (train.ema)");
+  const std::string scheme = stored_scheme(file);
   if (!scheme.empty() && scheme != loaded.config.model.residual) {
-    throw DataError((loaded.checkpoint / io::kModelFile).string() + ": its weights are for residual scheme " + scheme +
-                    ", and its config.yaml says " + loaded.config.model.residual);
+    throw DataError(file.string() + ": its weights are for residual scheme " + scheme + ", and its config.yaml says " +
+                    loaded.config.model.residual);
   }
   loaded.model = models::make_model(loaded.config.model, loaded.config.init, loaded.config.train.seed);
-  models::load_tensors(loaded.checkpoint / io::kModelFile, models::named_values(loaded.model->parameters()));
+  models::load_tensors(file, models::named_values(loaded.model->parameters()));
   if (fs::exists(loaded.checkpoint / io::kTrainerFile)) {
     loaded.step = state_from_file(loaded.checkpoint / io::kTrainerFile).step;
   }

@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "siamese/models/model.h"
+#include "siamese/train/average.h"
 #include "siamese/train/config.h"
 #include "siamese/train/optimizer.h"
 
@@ -20,11 +21,18 @@ struct TrainerState {
   int64_t skips_in_a_row = 0;
 };
 
-std::filesystem::path save_checkpoint(const std::filesystem::path& run_dir, const RunConfig& config,
-                                      const models::Model& model, const AdamW& optimizer, const TrainerState& state);
+// What a checkpoint holds, of a run in progress.
+struct RunParts {
+  const models::Model& model;
+  AdamW& optimizer;
+  const WeightAverage& average;
+};
 
-// Fills model and optimizer; DataError naming the file when it is truncated or does not fit.
-TrainerState load_checkpoint(const std::filesystem::path& checkpoint, const models::Model& model, AdamW& optimizer);
+std::filesystem::path save_checkpoint(const std::filesystem::path& run_dir, const RunConfig& config,
+                                      const RunParts& parts, const TrainerState& state);
+
+// Fills the parts; DataError naming the file when it is truncated or does not fit.
+TrainerState load_checkpoint(const std::filesystem::path& checkpoint, const RunParts& parts);
 
 // The weights alone with their config, as a folder that stands alone: for eval, generate and init.from; there is
 // nothing to resume. Written aside and renamed as a whole; an existing folder is replaced.
@@ -43,6 +51,12 @@ struct LoadedModel {
   int64_t step = 0;
   std::filesystem::path checkpoint;
 };
-LoadedModel load_model(const std::filesystem::path& run_or_checkpoint);
+// The config of a run directory's latest checkpoint, or of a checkpoint.
+RunConfig load_config(const std::filesystem::path& run_or_checkpoint);
+
+enum class Weights { trained, averaged };
+// DataError when averaged weights are asked for and the checkpoint has none.
+LoadedModel load_model(const std::filesystem::path& run_or_checkpoint, Weights weights = Weights::trained);
+bool has_average(const std::filesystem::path& run_or_checkpoint);
 
 }  // namespace siamese::train

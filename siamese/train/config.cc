@@ -10,7 +10,6 @@
 #include "siamese/base/check.h"
 #include "siamese/config/fields.h"
 #include "siamese/config/yaml.h"
-#include "siamese/data/codec.h"
 #include "siamese/io/atomic_file.h"
 
 namespace siamese::train {
@@ -42,6 +41,28 @@ constexpr int64_t kMaxBatch = 1 << 20;
 constexpr int64_t kLeanRows = 1 << 18;
 constexpr int64_t kLeanActivations = (int64_t{256} << 20) / (18 * int64_t{sizeof(float)});
 
+void check_eval(const RunConfig& config) {
+  const eval::EvalConfig& eval = config.eval;
+  require(!eval.averaged || config.train.ema > 0, "eval.averaged", "false without train.ema", eval.averaged);
+  require(eval.samples >= 0 && eval.samples <= 1 << 20, "eval.samples", "a number from 0 to 1048576", eval.samples);
+  require(eval.sampler_steps >= 1 && eval.sampler_steps <= 1000, "eval.sampler_steps", "a number from 1 to 1000",
+          eval.sampler_steps);
+  require(eval.guidance >= 0 && eval.guidance <= 1000, "eval.guidance", "a number from 0 to 1000", eval.guidance);
+  if (config.model.family == models::Family::dit && eval.guidance != 1) {
+    require(config.model.label_dropout > 0, "eval.guidance", "1 with model.label_dropout 0", eval.guidance);
+  }
+}
+
+// Text for language models, images for the others; random data is either.
+void check_source(const RunConfig& config) {
+  const bool images = config.model.sees_images();
+  if (config.data.source == data::Source::random || data::sizes_of(config.data).images == images) return;
+  throw UsageError(std::string("data.source: expected ") +
+                   (images ? "shapes, idx, cifar, folder or latents" : "arithmetic, text or tokens") +
+                   " for model.family " + std::string(enum_text(config.model.family)) + ", got " +
+                   std::string(enum_text(config.data.source)));
+}
+
 void check(const RunConfig& config) {
   const TrainConfig& train = config.train;
   require(train.steps >= 1, "train.steps", "at least 1", train.steps);
@@ -49,7 +70,13 @@ void check(const RunConfig& config) {
           train.batch);
   require(train.micro_batch >= 1 && train.batch % train.micro_batch == 0, "train.micro_batch",
           "a divisor of train.batch (" + std::to_string(train.batch) + ")", train.micro_batch);
-  require(train.z_loss >= 0, "train.z_loss", "a number >= 0", train.z_loss);
+  for (const auto& [key, weight] :
+       {std::pair{"train.z_loss", train.z_loss}, std::pair{"train.balance_loss", train.balance_loss},
+        std::pair{"train.router_z_loss", train.router_z_loss}}) {
+    require(weight >= 0, key, "a number >= 0", weight);
+  }
+  require(train.ema >= 0 && train.ema < 1, "train.ema", "a decay in [0, 1) (0 = none)", train.ema);
+  check_eval(config);
   for (const auto& [key, value] :
        {std::pair{"train.eval_every", train.eval_every}, std::pair{"train.checkpoint_every", train.checkpoint_every},
         std::pair{"train.record_every", train.record_every}, std::pair{"engine.threads", config.engine.threads},
@@ -105,13 +132,20 @@ RunConfig read_config(const config::Value& value) {
   RunConfig config;
   config::read(value, "", config);
   data::check(config.data);
-  models::resolve(config.model, data::make_codec(config.data)->vocab());
+  check_source(config);
+  const data::DataSizes sizes = data::sizes_of(config.data);
+  models::resolve(config.model, {sizes.vocab, sizes.classes, sizes.channels});
   check(config.optim);
   if (config.train.micro_batch == 0 && config.train.batch >= 1 && config.train.batch <= kMaxBatch) {
     config.train.micro_batch = lean_micro_batch(config.train.batch, config.model);
   }
   check(config);
   return config;
+}
+
+data::SampleShape sample_shape(const models::ModelConfig& model) {
+  if (!model.sees_images()) return {.context = model.context, .vocab = model.vocab};
+  return {.image = model.image, .channels = model.channels, .classes = model.classes};
 }
 
 std::string config_text(const RunConfig& config) { return config::to_yaml(config::print(config)); }

@@ -7,6 +7,7 @@
 
 #include "siamese/base/enum_text.h"
 #include "siamese/config/value.h"
+#include "siamese/data/batches.h"
 #include "siamese/data/config.h"
 #include "siamese/eval/config.h"
 #include "siamese/models/config.h"
@@ -66,6 +67,9 @@ struct TrainConfig {
   int64_t batch = 32;
   int64_t micro_batch = 0;
   double z_loss = 0;
+  double balance_loss = 0.01;
+  double router_z_loss = 0.001;
+  double ema = 0;
   int64_t eval_every = 0;
   int64_t checkpoint_every = 0;
   int64_t record_every = 50;
@@ -79,6 +83,9 @@ struct TrainConfig {
     visit("micro_batch", self.micro_batch,
           "samples per forward pass, gradients accumulate; 0 = as many as keep memory small");
     visit("z_loss", self.z_loss, "weight of the squared log-normaliser of the head");
+    visit("balance_loss", self.balance_loss, "moe: weight of the routers' load-balancing loss");
+    visit("router_z_loss", self.router_z_loss, "moe: weight of the routers' squared log-normaliser");
+    visit("ema", self.ema, "decay of a moving average of the weights, kept beside them; 0 = none");
     visit("eval_every", self.eval_every, "steps between evaluations; 0 = only at the end");
     visit("checkpoint_every", self.checkpoint_every, "steps between checkpoints; 0 = only at the end");
     visit("record_every", self.record_every, "steps between records of streams and gradients by depth; 0 = never");
@@ -127,6 +134,9 @@ RunConfig read_config(const config::Value& value);
 std::string config_text(const RunConfig& config);
 // The config.yaml of a run directory or checkpoint (DataError when missing or broken).
 RunConfig read_config_file(const std::string& path);
+
+// What a model takes of the data.
+data::SampleShape sample_shape(const models::ModelConfig& model);
 
 // Sets kernels and threads for this process.
 void apply_engine(const EngineConfig& engine);

@@ -11,6 +11,15 @@
 
 namespace siamese::train {
 
+namespace {
+
+std::vector<double> rounded(std::vector<double> shares) {
+  for (double& share : shares) share = std::round(share * 1e5) / 1e5;
+  return shares;
+}
+
+}  // namespace
+
 std::string to_json(const StepMetrics& metrics) {
   nlohmann::ordered_json line = {{"schema", 1},
                                  {"step", metrics.step},
@@ -19,9 +28,13 @@ std::string to_json(const StepMetrics& metrics) {
                                  {"grad_norm", metrics.grad_norm},
                                  {"lr", metrics.lr},
                                  {"tokens_per_s", std::round(metrics.tokens_per_s)},
+                                 {"samples_per_s", std::round(metrics.samples_per_s * 100) / 100},
                                  {"step_ms", std::round(metrics.step_ms * 100) / 100},
                                  {"skipped", metrics.skipped}};
   for (const auto& [name, value] : metrics.extra) line[name] = value;
+  for (size_t block = 0; block < metrics.expert_load.size(); ++block) {
+    line["experts"].push_back({{"block", block}, {"load", rounded(metrics.expert_load[block])}});
+  }
   if (!metrics.sites.empty()) {
     auto sites = nlohmann::ordered_json::array();
     for (const auto& site : metrics.sites) {
@@ -40,6 +53,16 @@ std::string to_json(const StepMetrics& metrics) {
     line["sites"] = sites;
   }
   return line.dump();
+}
+
+ExpertLoad expert_load(const at::Tensor& counts) {
+  const at::Tensor shares = counts.to(at::kDouble) / counts.sum(-1, true).clamp_min(1);
+  ExpertLoad load{{}, shares.max().item<double>() * static_cast<double>(counts.size(1))};
+  for (int64_t block = 0; block < counts.size(0); ++block) {
+    const double* const row = shares.const_data_ptr<double>() + block * counts.size(1);
+    load.shares.emplace_back(row, row + counts.size(1));
+  }
+  return load;
 }
 
 SiteMetrics& SiteRecorder::at_site(const residual::Site& site) {

@@ -32,11 +32,21 @@ struct StepMetrics {
   double grad_norm = 0;
   double lr = 0;
   double tokens_per_s = 0;
+  double samples_per_s = 0;
+  bool of_images = false;  // samples are images
   double step_ms = 0;
   bool skipped = false;
   std::vector<std::pair<std::string, double>> extra;
-  std::vector<SiteMetrics> sites;  // only every train.record_every steps
+  std::vector<std::vector<double>> expert_load;  // moe, with `sites`: share of the tokens, by block and expert
+  std::vector<SiteMetrics> sites;                // only every train.record_every steps
 };
+
+// How the tokens of a step spread over the experts.
+struct ExpertLoad {
+  std::vector<std::vector<double>> shares;  // by block and expert; of a block they add up to 1
+  double largest = 0;                       // times the number of experts: 1 when all are equal
+};
+ExpertLoad expert_load(const at::Tensor& counts);  // int64 [blocks, experts]
 
 // Non-finite numbers are written as null.
 std::string to_json(const StepMetrics& metrics);

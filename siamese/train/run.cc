@@ -10,12 +10,21 @@
 #include "siamese/io/atomic_file.h"
 #include "siamese/io/directory_lock.h"
 #include "siamese/io/json_lines.h"
+#include "siamese/io/png.h"
 #include "siamese/io/run_dir.h"
 #include "siamese/train/trainer.h"
 
 namespace siamese::train {
 namespace fs = std::filesystem;
 namespace {
+
+void make_directory(const fs::path& dir) {
+  std::error_code error;
+  fs::create_directories(dir, error);
+  if (error || !fs::is_directory(dir)) {
+    throw SystemError(dir.string() + ": cannot be made: " + (error ? error.message() : "a file stands there"));
+  }
+}
 
 class Run {
  public:
@@ -36,7 +45,8 @@ class Run {
       hooks_.observer->stepped(metrics, train.steps);
       if (trainer_.state().skips_in_a_row >= train.max_skips) diverge(metrics);
       if (trainer_.finished() || due(train.eval_every)) {
-        const eval::Evaluation evaluation = trainer_.evaluate();
+        eval::Evaluation evaluation = trainer_.evaluate();
+        if (evaluation.samples) write_grid(evaluation);
         eval_file.write(eval::to_json(evaluation));
         hooks_.observer->evaluated(evaluation);
       }
@@ -69,6 +79,17 @@ class Run {
   }
 
  private:
+  // The first drawn samples as a picture, before the line that names it.
+  void write_grid(eval::Evaluation& evaluation) const {
+    constexpr int64_t kMost = 64;
+    const at::Tensor& images = evaluation.samples->images;
+    if (images.size(1) != 1 && images.size(1) != 3) return;  // latents
+    make_directory(dir_ / io::kSamplesFolder);
+    const fs::path grid = fs::path(io::kSamplesFolder) / (io::checkpoint_name(evaluation.step) + ".png");
+    io::write_png(dir_ / grid, eval::image_grid(images.narrow(0, 0, std::min(kMost, images.size(0)))));
+    evaluation.samples->grid = grid.string();
+  }
+
   bool due(int64_t every) const { return every > 0 && trainer_.state().step % every == 0; }
 
   [[noreturn]] void diverge(const StepMetrics& metrics) {
@@ -96,14 +117,6 @@ class Run {
   Observer silent_;
 };
 
-void make_directory(const fs::path& dir) {
-  std::error_code error;
-  fs::create_directories(dir, error);
-  if (error || !fs::is_directory(dir)) {
-    throw SystemError(dir.string() + ": cannot be made: " + (error ? error.message() : "a file stands there"));
-  }
-}
-
 nlohmann::json read_run_file(const fs::path& dir) {
   const fs::path path = dir / io::kRunFile;
   if (!fs::exists(path)) return nlohmann::json::object();
@@ -119,8 +132,8 @@ std::string text_or(const nlohmann::json& object, const char* key, const std::st
 
 bool is_our_file(const fs::path& path) {
   const std::string name = path.filename().string();
-  for (const auto known :
-       {io::kConfigFile, io::kMetricsFile, io::kEvalFile, io::kRunFile, io::kLatestFile, io::kReportFile}) {
+  for (const auto known : {io::kConfigFile, io::kMetricsFile, io::kEvalFile, io::kRunFile, io::kLatestFile,
+                           io::kReportFile, io::kSamplesFolder}) {
     if (name == known) return true;
   }
   return io::checkpoint_step(name).has_value();

@@ -66,6 +66,8 @@ void read_metrics(const fs::path& path, RunSummary& summary) {
     grad_norm.push_back(number(object, "grad_norm"));
     step_ms.push_back(number(object, "step_ms"));
     tokens_per_s.push_back(number(object, "tokens_per_s"));
+    summary.measures.clear();
+    add_measure(summary.measures, "expert_max_load", number(object, "expert_max_load"));
   }
   if (loss.empty()) throw DataError(path.string() + ": expected a line for each step, got none");
   summary.steps = static_cast<int64_t>(loss.size());
@@ -78,9 +80,33 @@ void read_metrics(const fs::path& path, RunSummary& summary) {
   summary.curve = thin_curve(loss, grad_norm);
 }
 
+void add_measure(Measures& measures, const std::string& name, double value) {
+  if (std::isfinite(value)) measures.emplace_back(name, value);
+}
+
+// The measures of one line of eval.jsonl.
+Measures measures_of(const json& object) {
+  Measures measures;
+  for (const auto& [name, counts] : object.value("classification", json::object()).items()) {
+    if (!counts.is_object()) continue;  // names, confusion
+    add_measure(measures, name, number(counts, "correct") / number(counts, "count"));
+  }
+  for (const auto& term : object.value("diffusion", json::object()).items()) {
+    if (term.value().is_number()) add_measure(measures, term.key(), term.value().get<double>());
+  }
+  const json samples = object.value("samples", json::object());
+  for (const char* const name : {"feature_distance", "class_agreement"}) {
+    add_measure(measures, name, number(samples, name));
+  }
+  return measures;
+}
+
 void read_evaluations(const fs::path& path, RunSummary& summary) {
+  const Measures of_steps = summary.measures;
   for (const std::string& line : io::read_json_lines(path)) {
     const json object = json::parse(line);
+    summary.measures = measures_of(object);
+    summary.measures.insert(summary.measures.end(), of_steps.begin(), of_steps.end());
     summary.eval_step = object.value("step", int64_t{0});
     summary.val_loss = number(object, "loss");
     summary.perplexity = number(object, "perplexity");

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <limits>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "siamese/train/run.h"
@@ -17,6 +18,8 @@ struct ThinnedCurve {
   std::vector<int64_t> last_step;
   std::vector<double> loss, grad_norm;  // NaN: no step of the stretch was finite
 };
+
+using Measures = std::vector<std::pair<std::string, double>>;
 
 struct RunSummary {
   static constexpr double kNone = std::numeric_limits<double>::quiet_NaN();  // not measured, or not finite
@@ -31,6 +34,7 @@ struct RunSummary {
   double val_loss = kNone;
   double perplexity = kNone;
   std::string accuracy;         // the object of eval.jsonl as it stands there; "" when it was not measured
+  Measures measures;            // what else its family is judged by, of the last evaluation and step, by name
   double seconds = kNone;       // sum of the step times
   double step_ms = kNone;       // median, without the first step, which pays for warm-up
   double tokens_per_s = kNone;  // the same

@@ -39,9 +39,10 @@ std::string last_part(const std::string& key) { return key.substr(key.rfind('.')
 std::string variant_label(const Value& variant) {
   if (const Value* label = variant.find("label")) return label->text;
   std::string text;
-  if (const Value* residual = variant.find("model.residual")) text = residual->text;
+  if (const Value* recipe = variant.find("config")) text = recipe->text;
+  if (const Value* residual = variant.find("model.residual")) text += (text.empty() ? "" : ", ") + residual->text;
   for (const auto& [key, value] : variant.entries) {
-    if (key == "model.residual") continue;
+    if (key == "model.residual" || key == "config") continue;
     text += (text.empty() ? "" : ", ") + last_part(key) + "=" + config::inline_yaml(value);
   }
   return text.empty() ? kNoVariant : text;
@@ -69,7 +70,7 @@ void apply(Value& root, const Value* overrides, const std::string& source) {
   if (overrides == nullptr || overrides->kind == Value::Kind::null) return;
   if (!overrides->is_map()) throw UsageError(source + ": expected a map of dotted keys, got " + overrides->kind_text());
   for (const auto& [key, value] : overrides->entries) {
-    if (key != "label") config::set_path(root, key, value);
+    if (key != "label" && key != "config") config::set_path(root, key, value);
   }
 }
 
@@ -119,11 +120,16 @@ SweepPlan plan_sweep(const std::filesystem::path& path, const std::vector<std::s
   const Value* const record = find_kind(sweep, "record", Value::Kind::scalar, "the path of a file");
   if (record != nullptr && record->text.empty())
     throw UsageError(record->where + ": record: expected the path of a file, got ''");
-  if (base_name == nullptr) throw UsageError(source + ": config: the recipe all runs start from is missing");
   if (variants != nullptr && variants->items.empty()) throw UsageError(source + ": variants: expected at least one");
   std::vector<std::filesystem::path> folders = {path.parent_path()};
   folders.insert(folders.end(), config_folders.begin(), config_folders.end());
-  const Value base = config::load(base_name->text, {}, folders);
+  const auto load_base = [&](const Value& variant) {
+    const Value* const own = variant.is_map() ? variant.find("config") : nullptr;
+    if (own == nullptr && base_name == nullptr) {
+      throw UsageError(source + ": config: the recipe all runs start from is missing");
+    }
+    return config::load((own != nullptr ? own : base_name)->text, {}, folders);
+  };
   const auto choices = variants != nullptr ? variants->items : std::vector<Value>{Value::map()};
   check_overrides(overrides, grid, choices, source);
   SweepPlan plan;
@@ -135,7 +141,7 @@ SweepPlan plan_sweep(const std::filesystem::path& path, const std::vector<std::s
   std::set<std::string> names;
   for (const auto& point : grid_points(grid != nullptr ? *grid : Value::map(), source)) {
     for (const auto& variant : choices) {
-      Value root = base;
+      Value root = load_base(variant);
       apply(root, sweep.find("set"), source + ": set");
       apply(root, &variant, source + ": variants");
       apply(root, &point, source + ": grid");

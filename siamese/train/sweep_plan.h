@@ -5,6 +5,7 @@
 //   variants:                       one set of overrides each; `label` is optional
 //     - {model.residual: pre}
 //     - {model.residual: pre, model.attention_norm: qkv}
+//     - {config: text-small}        a recipe of its own, instead of the one above
 //   grid: {optim.lr: [1e-3, 2e-3], train.seed: [1, 2, 3]}
 //   record: ../results/demo.jsonl   where runs that ended are noted (sweep_record.h); from the folder of this file
 #pragma once

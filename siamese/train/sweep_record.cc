@@ -97,6 +97,14 @@ ThinnedCurve parse_curve(const Fields& line, const std::string& where) {
   return curve;
 }
 
+Measures parse_measures(const Fields& line, const std::string& where) {
+  Measures measures;
+  const json& object = line.object("measures");
+  const Fields fields(object, where + ": measures");
+  for (const auto& entry : object.items()) measures.emplace_back(entry.key(), fields.number(entry.key().c_str()));
+  return measures;
+}
+
 ConfigTexts parse_config(const Fields& line, const std::string& where) {
   ConfigTexts config;
   const json& object = line.object("config");
@@ -163,6 +171,7 @@ std::string to_json(const RecordLine& line) {
                  {"val_loss", summary.val_loss},
                  {"perplexity", summary.perplexity}};
   if (!summary.accuracy.empty()) object["accuracy"] = json::parse(summary.accuracy);
+  for (const auto& [name, value] : summary.measures) object["measures"][name] = value;
   object["seconds"] = summary.seconds;
   object["step_ms"] = summary.step_ms;
   object["tokens_per_s"] = summary.tokens_per_s;
@@ -204,6 +213,7 @@ RecordLine parse_record_line(const std::string& text, const std::string& where) 
                   .val_loss = fields.number("val_loss"),
                   .perplexity = fields.number("perplexity"),
                   .accuracy = fields.has("accuracy") ? fields.object("accuracy").dump() : "",
+                  .measures = fields.has("measures") ? parse_measures(fields, where) : Measures{},
                   .seconds = fields.number("seconds"),
                   .step_ms = fields.number("step_ms"),
                   .tokens_per_s = fields.number("tokens_per_s"),

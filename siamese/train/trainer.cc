@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cmath>
+#include <optional>
 
 #include <ATen/ATen.h>
 
@@ -45,37 +46,32 @@ std::unique_ptr<models::Model> make_initial_model(const RunConfig& config, bool 
 
 Trainer::Trainer(const RunConfig& config, bool resuming)
     : config_(config),
-      training_data_(data::open_dataset(config.data, data::Split::train, config.model.context, config.model.vocab,
-                                        config.train.seed)),
-      test_data_(data::open_dataset(config.data, data::Split::test, config.model.context, config.model.vocab, 0)),
+      training_data_(
+          data::open_batches(config.data, data::Split::train, sample_shape(config.model), config.train.seed)),
+      test_data_(data::open_batches(config.data, data::Split::test, sample_shape(config.model), 0)),
+      classifier_(config),
       model_(make_initial_model(config, resuming)),
       gradients_(model_->parameters()),
-      optimizer_(config.optim, model_->parameters()) {}
+      optimizer_(config.optim, model_->parameters()),
+      average_(config.train.ema, model_->parameters()) {}
 
 Trainer::~Trainer() = default;
 
-StepMetrics Trainer::step() {
+void Trainer::accumulate_gradients(const data::Batch& batch, SiteRecorder* recorder, StepMetrics& metrics) const {
   const TrainConfig& train = config_.train;
-  if (!prefetcher_) {
-    prefetcher_ =
-        std::make_unique<data::Prefetcher>(*training_data_, config_.model.context, train.batch, state_.position);
-  }
-  const auto start = std::chrono::steady_clock::now();
-  StepMetrics metrics;
-  metrics.step = state_.step + 1;
-  metrics.lr = learning_rate(config_.optim.schedule, config_.optim.lr, state_.step, train.steps);
-
-  SiteRecorder recorder;
-  const bool record = train.record_every > 0 && (state_.step == 0 || metrics.step % train.record_every == 0);
-  const data::Batch batch = prefetcher_->next();
-  gradients_.zero();
   const ops::GradientsInPlace in_place;
+  at::Tensor expert_counts;
   for (int64_t first = 0; first < train.batch; first += train.micro_batch) {
     models::LossOptions options;
     options.stack.recompute_every = config_.engine.recompute;
-    options.stack.recorder = record && first == 0 ? &recorder : nullptr;
+    options.stack.recorder = first == 0 ? recorder : nullptr;
     options.normalizer = std::max(1.0, eval::total_weight(batch));
+    options.share = static_cast<double>(train.micro_batch) / static_cast<double>(train.batch);
     options.z_loss = train.z_loss;
+    options.balance_loss = train.balance_loss;
+    options.router_z_loss = train.router_z_loss;
+    options.training = true;
+    options.seed = train.seed;
     const models::Losses losses = model_->losses(eval::to_inputs(batch, first, train.micro_batch), options);
     losses.objective.backward();
     metrics.loss += losses.loss.item<double>();
@@ -84,10 +80,34 @@ StepMetrics Trainer::step() {
       if (first == 0) metrics.extra.emplace_back(name, 0.0);
       metrics.extra[i].second += value.item<double>();
     }
+    if (losses.expert_counts.defined()) {
+      expert_counts = expert_counts.defined() ? expert_counts + losses.expert_counts : losses.expert_counts;
+    }
   }
+  if (!expert_counts.defined()) return;
+  const ExpertLoad load = expert_load(expert_counts);
+  metrics.extra.emplace_back("expert_max_load", load.largest);
+  if (recorder != nullptr) metrics.expert_load = load.shares;
+}
+
+StepMetrics Trainer::step() {
+  const TrainConfig& train = config_.train;
+  if (!prefetcher_) prefetcher_ = std::make_unique<data::Prefetcher>(*training_data_, train.batch, state_.position);
+  const auto start = std::chrono::steady_clock::now();
+  StepMetrics metrics;
+  metrics.step = state_.step + 1;
+  metrics.lr = learning_rate(config_.optim.schedule, config_.optim.lr, state_.step, train.steps);
+
+  SiteRecorder recorder;
+  const bool record = train.record_every > 0 && (state_.step == 0 || metrics.step % train.record_every == 0);
+  gradients_.zero();
+  accumulate_gradients(prefetcher_->next(), record ? &recorder : nullptr, metrics);
   metrics.grad_norm = optimizer_.gradient_norm();
   metrics.skipped = !std::isfinite(metrics.loss) || !std::isfinite(metrics.grad_norm);
-  if (!metrics.skipped) optimizer_.step(metrics.lr, metrics.grad_norm);
+  if (!metrics.skipped) {
+    optimizer_.step(metrics.lr, metrics.grad_norm);
+    average_.update();
+  }
   if (record) metrics.sites = recorder.finish(model_->parameters());
 
   state_.step += 1;
@@ -98,22 +118,32 @@ StepMetrics Trainer::step() {
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   metrics.tokens = static_cast<int64_t>(state_.position) * config_.model.context;
   metrics.step_ms = seconds * 1e3;
-  metrics.tokens_per_s = static_cast<double>(train.batch * config_.model.context) / seconds;
+  metrics.samples_per_s = static_cast<double>(train.batch) / seconds;
+  metrics.tokens_per_s = metrics.samples_per_s * static_cast<double>(config_.model.context);
+  metrics.of_images = config_.model.sees_images();
   return metrics;
 }
 
 eval::Evaluation Trainer::evaluate() const {
-  return eval::evaluate(*model_, config_.data, *test_data_, config_.eval, config_.model.context, config_.train.batch,
-                        config_.train.micro_batch, state_.step);
+  std::optional<WeightAverage::InUse> averaged;
+  if (config_.eval.averaged) averaged.emplace(average_);
+  return eval::evaluate({.model = *model_,
+                         .data = config_.data,
+                         .held_out = *test_data_,
+                         .batch = config_.train.batch,
+                         .rows = config_.train.micro_batch,
+                         .step = state_.step,
+                         .classifier = classifier_.model()},
+                        config_.eval);
 }
 
 void Trainer::resume_from(const std::filesystem::path& checkpoint) {
-  state_ = load_checkpoint(checkpoint, *model_, optimizer_);
+  state_ = load_checkpoint(checkpoint, {*model_, optimizer_, average_});
   prefetcher_.reset();
 }
 
-std::filesystem::path Trainer::save(const std::filesystem::path& run_dir) const {
-  return save_checkpoint(run_dir, config_, *model_, optimizer_, state_);
+std::filesystem::path Trainer::save(const std::filesystem::path& run_dir) {
+  return save_checkpoint(run_dir, config_, {*model_, optimizer_, average_}, state_);
 }
 
 }  // namespace siamese::train

@@ -3,10 +3,12 @@
 
 #include <memory>
 
-#include "siamese/data/dataset.h"
+#include "siamese/data/batches.h"
 #include "siamese/eval/evaluate.h"
 #include "siamese/models/model.h"
+#include "siamese/train/average.h"
 #include "siamese/train/checkpoint.h"
+#include "siamese/train/classifier.h"
 #include "siamese/train/config.h"
 #include "siamese/train/metrics.h"
 #include "siamese/train/optimizer.h"
@@ -27,24 +29,30 @@ class Trainer {
 
   // One optimizer step. A non-finite loss or gradient leaves the weights as they were (metrics.skipped).
   StepMetrics step();
+  // Of the averaged weights when the config says so.
   eval::Evaluation evaluate() const;
 
   void resume_from(const std::filesystem::path& checkpoint);
-  std::filesystem::path save(const std::filesystem::path& run_dir) const;
+  std::filesystem::path save(const std::filesystem::path& run_dir);
 
   bool finished() const { return state_.step >= config_.train.steps; }
   const TrainerState& state() const { return state_; }
   const RunConfig& config() const { return config_; }
   const models::Model& model() const { return *model_; }
-  const data::Dataset& training_data() const { return *training_data_; }
+  const data::Batches& training_data() const { return *training_data_; }
 
  private:
+  // Forward and backward over the batch; loss and further terms go into `metrics`.
+  void accumulate_gradients(const data::Batch& batch, SiteRecorder* recorder, StepMetrics& metrics) const;
+
   RunConfig config_;
-  std::unique_ptr<data::Dataset> training_data_;  // before the model: bad data is found in no time
-  std::unique_ptr<data::Dataset> test_data_;
+  std::unique_ptr<data::Batches> training_data_;  // before the model: bad data is found in no time
+  std::unique_ptr<data::Batches> test_data_;
+  Classifier classifier_;
   std::unique_ptr<models::Model> model_;
   nn::GradientBuffer gradients_;
   AdamW optimizer_;
+  WeightAverage average_;
   std::unique_ptr<data::Prefetcher> prefetcher_;  // made at the first step
   TrainerState state_;
 };

@@ -10,7 +10,7 @@ namespace {
 std::string refusal(const ModelConfig& given, int64_t data_vocab = 16) {
   ModelConfig config = given;
   try {
-    resolve(config, data_vocab);
+    resolve(config, {.vocab = data_vocab});
   } catch (const UsageError& error) {
     return error.what();
   }
@@ -20,7 +20,7 @@ std::string refusal(const ModelConfig& given, int64_t data_vocab = 16) {
 TEST(ModelConfig, FillsInWhatIsDerived) {
   ModelConfig config;
   config.residual = "siamese(x=post)";
-  resolve(config, 16);
+  resolve(config, {.vocab = 16});
   EXPECT_EQ(config.residual, "siamese");
   EXPECT_EQ(config.kv_heads, config.heads);
   EXPECT_EQ(config.ffn_width, 4 * config.width);

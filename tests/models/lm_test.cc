@@ -139,7 +139,7 @@ TEST(Lm, PublishedShapesHaveTheirParameterCounts) {
     config.blocks = blocks;
     config.heads = heads;
     config.vocab = 100352;
-    resolve(config, 0);
+    resolve(config, {});
     const auto model = make_model(config, {}, 0, at::kMeta);
     int64_t total = 0;  // without norms, as the published counts are
     for (const auto& parameter : model->parameters().list()) {

@@ -24,7 +24,7 @@ inline ModelConfig small_config(const std::string& scheme) {
   config.ffn_width = 40;
   config.vocab = 19;
   config.context = 12;
-  resolve(config, 0);
+  resolve(config, {});
   return config;
 }
 

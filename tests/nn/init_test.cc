@@ -20,15 +20,15 @@ TEST(Init, RulesGiveTheirStandardDeviations) {
   const int64_t blocks = 16;
   const Initializer megatron({.rule = InitRule::full_megatron}, d, blocks);
   EXPECT_NEAR(megatron.embedding().std, 0.013975424859373685, 1e-12);  // the published constant for width 2048
-  EXPECT_NEAR(megatron.input_projection().std, 0.013975424859373685, 1e-12);
-  EXPECT_NEAR(megatron.output_projection(d, 3, true).std, 0.013975424859373685 / std::sqrt(32.0), 1e-12);
-  EXPECT_NEAR(megatron.output_projection(d, 3, false).std, 0.013975424859373685, 1e-12);
+  EXPECT_NEAR(megatron.input_projection(d, 3 * d).std, 0.013975424859373685, 1e-12);
+  EXPECT_NEAR(megatron.output_projection(d, d, 3, true).std, 0.013975424859373685 / std::sqrt(32.0), 1e-12);
+  EXPECT_NEAR(megatron.output_projection(d, d, 3, false).std, 0.013975424859373685, 1e-12);
   EXPECT_NEAR(megatron.head().std, 1 / std::sqrt(2048.0), 1e-12);
   const Initializer mitchell({.rule = InitRule::mitchell}, d, blocks);
   EXPECT_NEAR(mitchell.embedding().std, 1 / std::sqrt(2048.0), 1e-12);
-  EXPECT_NEAR(mitchell.output_projection(8192, 3, true).std, 1 / std::sqrt(2.0 * 8192 * 4), 1e-12);
+  EXPECT_NEAR(mitchell.output_projection(8192, d, 3, true).std, 1 / std::sqrt(2.0 * 8192 * 4), 1e-12);
   const Initializer normal({.rule = InitRule::normal}, d, blocks);
-  EXPECT_EQ(normal.output_projection(d, 3, true).std, 0.02);
+  EXPECT_EQ(normal.output_projection(d, d, 3, true).std, 0.02);
   EXPECT_EQ(normal.head().std, 0.02);
   EXPECT_EQ(Initializer({.rule = InitRule::normal, .std = 0.1}, d, blocks).embedding().std, 0.1);
 }

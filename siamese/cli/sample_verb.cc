@@ -1,0 +1,100 @@
+#include <cstdio>
+#include <memory>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include <ATen/ATen.h>
+
+#include "siamese/base/check.h"
+#include "siamese/cli/verbs.h"
+#include "siamese/eval/samples.h"
+#include "siamese/io/png.h"
+#include "siamese/models/weights.h"
+#include "siamese/train/checkpoint.h"
+
+namespace siamese::cli {
+namespace {
+
+struct SampleArguments {
+  std::string run;
+  int64_t count = 64;
+  std::string grid;
+  std::string tensors;
+  std::vector<int64_t> labels;
+  eval::SamplerOptions options{.kind = eval::SamplerKind::ddim, .steps = 50};
+  std::string sampler = "ddim";
+  bool trained = false;
+};
+
+std::vector<int64_t> asked_labels(const SampleArguments& arguments, const models::DiffusionTransformer& model) {
+  const int64_t classes = model.config().classes;
+  for (const int64_t label : arguments.labels) {
+    if (label < 0 || label >= classes) {
+      throw UsageError(fmt::format("--labels: expected classes from 0 to {}, got {}", classes - 1, label));
+    }
+  }
+  return arguments.labels.empty() ? eval::all_classes(classes) : arguments.labels;
+}
+
+void save(const SampleArguments& arguments, const at::Tensor& images, const std::vector<int64_t>& labels) {
+  if (!arguments.grid.empty()) io::write_png(arguments.grid, eval::image_grid(images));
+  if (arguments.tensors.empty()) return;
+  at::Tensor asked = at::empty({images.size(0)}, at::kLong);
+  for (int64_t i = 0; i < asked.size(0); ++i) {
+    asked.mutable_data_ptr<int64_t>()[i] = labels[static_cast<size_t>(i) % labels.size()];
+  }
+  models::save_tensors(arguments.tensors, {{"samples", images}, {"labels", asked}}, {{"format", "siamese"}});
+}
+
+void sample_run(SampleArguments& arguments) {
+  if (arguments.grid.empty() && arguments.tensors.empty()) {
+    throw UsageError("sample: expected --grid PICTURE.png or --out TENSORS.safetensors, got neither");
+  }
+  const auto kind = enum_from_text<eval::SamplerKind>(arguments.sampler);
+  if (!kind) throw UsageError("--sampler: expected ddpm or ddim, got '" + arguments.sampler + "'");
+  arguments.options.kind = *kind;
+  const bool averaged = !arguments.trained && train::has_average(arguments.run);
+  const auto loaded = train::load_model(arguments.run, averaged ? train::Weights::averaged : train::Weights::trained);
+  train::apply_engine(loaded.config.engine);
+  const auto* const model = dynamic_cast<const models::DiffusionTransformer*>(loaded.model.get());
+  if (model == nullptr) throw UsageError(arguments.run + ": sample needs a model of family dit");
+  if (!arguments.grid.empty() && model->config().channels != 1 && model->config().channels != 3) {
+    throw UsageError(fmt::format("--grid: expected images of 1 or 3 channels, got latents of {}; --out saves them",
+                                 model->config().channels));
+  }
+  const auto labels = asked_labels(arguments, *model);
+  const int64_t rows = loaded.config.train.micro_batch;
+  const at::Tensor images = eval::draw_samples(*model, labels, arguments.count, rows, arguments.options);
+  save(arguments, images, labels);
+  std::printf("%lld images of %s, step %lld (%s weights), %s in %lld steps, guidance %g%s%s\n",
+              static_cast<long long>(arguments.count), loaded.checkpoint.c_str(), static_cast<long long>(loaded.step),
+              averaged ? "averaged" : "trained", arguments.sampler.c_str(),
+              static_cast<long long>(arguments.options.steps), arguments.options.guidance,
+              arguments.grid.empty() ? "" : (": " + arguments.grid).c_str(),
+              arguments.tensors.empty() ? "" : (": " + arguments.tensors).c_str());
+}
+
+}  // namespace
+
+void add_sample(CLI::App& app) {
+  auto* const verb = app.add_subcommand("sample", "Draw images from a diffusion model");
+  const auto arguments = std::make_shared<SampleArguments>();
+  eval::SamplerOptions& options = arguments->options;
+  verb->add_option("RUN", arguments->run, "A run directory (its latest) or a checkpoint")->required();
+  verb->add_option("--n", arguments->count, "How many")->check(CLI::Range(int64_t{1}, int64_t{1} << 20));
+  verb->add_option("--grid", arguments->grid, "The picture to write: a PNG with all of them");
+  verb->add_option("--out", arguments->tensors,
+                   "A safetensors file to write: samples [n, channels, size, size], labels");
+  verb->add_option("--labels", arguments->labels, "Classes, in turns; all without it")->delimiter(',');
+  verb->add_option("--sampler", arguments->sampler, "ddim or ddpm");
+  verb->add_option("--steps", options.steps, "Steps of the sampler")->check(CLI::Range(int64_t{1}, int64_t{1000}));
+  verb->add_option("--guidance", options.guidance, "Classifier-free guidance; 1 = none")->check(CLI::Range(0.0, 1e3));
+  verb->add_option("--eta", options.eta, "ddim: share of fresh noise")->check(CLI::Range(0.0, 1.0));
+  verb->add_option("--seed", options.seed, "Of the noise");
+  verb->add_flag("--trained", arguments->trained, "The trained weights, also where averaged ones were kept");
+  verb->footer("Example: siamese sample runs/dit --n 64 --grid samples.png");
+  verb->callback([arguments] { sample_run(*arguments); });
+}
+
+}  // namespace siamese::cli

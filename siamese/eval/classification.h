@@ -1,0 +1,27 @@
+// How often a vision model's first and first five guesses are right on held-out images, and what it takes for what.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "siamese/data/batches.h"
+#include "siamese/models/vit.h"
+
+namespace siamese::eval {
+
+struct Classification {
+  double loss = 0;  // mean cross-entropy with the labels
+  int64_t count = 0;
+  int64_t top1 = 0;
+  int64_t top5 = 0;                             // any of min(5, classes) guesses
+  std::vector<std::vector<int64_t>> confusion;  // [label][guess]; empty past kMostConfused classes
+};
+
+constexpr int64_t kMostConfused = 100;
+
+// The first `samples` images of the set, or all of it when it is smaller, `rows` in one forward pass. Of equal logits
+// the lower class counts as the earlier guess.
+Classification classify(const models::VisionTransformer& model, const data::Batches& source, int64_t rows,
+                        int64_t samples);
+
+}  // namespace siamese::eval

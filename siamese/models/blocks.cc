@@ -1,0 +1,65 @@
+#include "siamese/models/blocks.h"
+
+namespace siamese::models {
+
+Blocks::Blocks(const nn::Scope& root, const Stack& stack, const ModelConfig& config,
+               const nn::Initializer& initializer) {
+  const nn::AttentionShape attention{.width = config.width,
+                                     .heads = config.heads,
+                                     .kv_heads = config.kv_heads,
+                                     .bias = config.bias,
+                                     .norm_eps = config.norm_eps,
+                                     .causal = !config.sees_images()};
+  const nn::FeedForwardShape dense{config.ffn, config.width, config.ffn_width, config.bias};
+  const nn::ExpertsShape experts{.kind = config.ffn,
+                                 .width = config.width,
+                                 .hidden = config.ffn_width,
+                                 .experts = config.experts,
+                                 .per_token = config.experts_per_token,
+                                 .shared_width = config.shared_width,
+                                 .renormalise = config.renormalise};
+  for (const auto& site : stack.sites()) {
+    const nn::Scope scope = root.child("blocks").child(std::to_string(site.block)).child(enum_text(site.kind));
+    const nn::BranchInit hint = stack.topology().branch_init(site);
+    if (site.kind == residual::SiteKind::attention) {
+      const nn::AttentionNorm norm = attention_norm(config, stack.topology(), site);
+      attentions_.emplace_back(scope, attention, norm, initializer, site.block, hint);
+    } else if (config.family == Family::moe) {
+      experts_.emplace_back(scope, experts, initializer, site.block, hint);
+    } else {
+      feed_forwards_.emplace_back(scope, dense, initializer, site.block, hint);
+    }
+  }
+}
+
+SublayerOutput Blocks::operator()(const residual::Site& site, const at::Tensor& input, const Sequence& sequence) const {
+  const auto block = static_cast<size_t>(site.block);
+  if (site.kind == residual::SiteKind::attention) {
+    const nn::RotaryTables* const rotary = sequence.rotary.cos.defined() ? &sequence.rotary : nullptr;
+    nn::KeyValues* const held = sequence.cache != nullptr ? &(*sequence.cache)[block] : nullptr;
+    return {.branch = {attentions_[block](input, rotary, sequence.past, held), {}}};
+  }
+  if (experts_.empty()) return {.branch = {feed_forwards_[block](input), {}}};
+  const nn::ExpertsResult result = experts_[block](input);
+  return {.branch = {result.value, {}}, .beside = {result.balance, result.z, result.counts}};
+}
+
+std::unique_ptr<Stack> make_stack(const nn::Scope& root, const ModelConfig& config) {
+  return std::make_unique<Stack>(root, config.residual,
+                                 residual::Build{.width = config.width,
+                                                 .blocks = config.blocks,
+                                                 .norm = config.norm_spec(),
+                                                 .modulated = config.family == Family::dit});
+}
+
+double matrix_elements(const nn::Parameters& parameters, std::string_view prefix) {
+  double elements = 0;
+  for (const auto& parameter : parameters.list()) {
+    if (parameter.kind == nn::ParameterKind::linear && parameter.name.starts_with(prefix)) {
+      elements += static_cast<double>(parameter.value.numel());
+    }
+  }
+  return elements;
+}
+
+}  // namespace siamese::models

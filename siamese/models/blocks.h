@@ -1,0 +1,46 @@
+// The sublayers of every family: attention and feed-forward (dense, or experts for moe) of each block, built from the
+// config and the scheme's hints.
+#pragma once
+
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+#include "siamese/models/config.h"
+#include "siamese/models/stack.h"
+#include "siamese/nn/attention.h"
+#include "siamese/nn/experts.h"
+#include "siamese/nn/feed_forward.h"
+#include "siamese/nn/init.h"
+#include "siamese/nn/rotary.h"
+
+namespace siamese::models {
+
+// Where the tokens of a pass stand.
+struct Sequence {
+  nn::RotaryTables rotary = {};                 // undefined: no rotation
+  int64_t past = 0;                             // tokens before these
+  std::vector<nn::KeyValues>* cache = nullptr;  // of every block
+};
+
+class Blocks {
+ public:
+  Blocks() = default;
+  Blocks(const nn::Scope& root, const Stack& stack, const ModelConfig& config, const nn::Initializer& initializer);
+
+  // What stands beside the branch of experts: balance loss, router z-loss, counts.
+  SublayerOutput operator()(const residual::Site& site, const at::Tensor& input, const Sequence& sequence = {}) const;
+
+ private:
+  std::vector<nn::Attention> attentions_;
+  std::vector<nn::FeedForward> feed_forwards_;
+  std::vector<nn::Experts> experts_;  // instead, for moe
+};
+
+// The scheme's stack in the root scope of a model.
+std::unique_ptr<Stack> make_stack(const nn::Scope& root, const ModelConfig& config);
+
+// Elements of the matrices whose names start with `prefix` (all without one).
+double matrix_elements(const nn::Parameters& parameters, std::string_view prefix = "");
+
+}  // namespace siamese::models

@@ -1,0 +1,128 @@
+#include "siamese/models/dit.h"
+
+#include <cmath>
+
+#include <ATen/ATen.h>
+#include <ATen/Parallel.h>
+
+#include "siamese/base/check.h"
+#include "siamese/base/random.h"
+#include "siamese/ops/modulate.h"
+
+namespace siamese::models {
+namespace {
+
+// int64 [rows]: one number for each sample, drawn from its position.
+template <class Draw>
+at::Tensor draw_each(int64_t rows, const Draw& draw) {
+  at::Tensor values = at::empty({rows}, at::kLong);
+  for (int64_t row = 0; row < rows; ++row) values.mutable_data_ptr<int64_t>()[row] = draw(row);
+  return values;
+}
+
+at::Tensor noise_like(const at::Tensor& images, uint64_t seed, uint64_t first_position) {
+  const at::Tensor noise = at::empty(images.sizes(), at::kFloat);
+  const int64_t each = images.numel() / images.size(0);
+  float* const data = noise.mutable_data_ptr<float>();
+  at::parallel_for(0, noise.numel(), 1024, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      data[i] = static_cast<float>(
+          random_normal(seed, first_position + static_cast<uint64_t>(i / each), static_cast<uint64_t>(i % each)));
+    }
+  });
+  return noise.to(images.scalar_type());
+}
+
+}  // namespace
+
+DiffusionTransformer::DiffusionTransformer(const ModelConfig& config, const nn::InitConfig& init,
+                                           nn::Parameters parameters)
+    : Model(std::move(parameters)), config_(config) {
+  const nn::Scope root = root_scope();
+  const nn::Initializer initializer(init, config.width, config.blocks);
+  const int64_t patch_in = config.channels * config.patch * config.patch;
+  const nn::Init table = nn::Init::normal(0.02, 0);
+  patches_ = nn::PatchEmbed(root.child("patch"), config.channels, config.patch, config.width,
+                            initializer.input_projection(patch_in, config.width), nn::Init::zeros());
+  positions_ = nn::sincos_positions(config.width, config.grid(), this->parameters().options());
+  timesteps_ = nn::TimestepEmbedding(root.child("timestep"), config.width);
+  const int64_t label_rows = config.classes + (config.label_dropout > 0 ? 1 : 0);
+  labels_ = nn::Embedding(root.child("labels"), label_rows, config.width, table);
+  stack_ = make_stack(root, config);
+  blocks_ = Blocks(root, *stack_, config, initializer);
+  for (int64_t block = 0; block < config.blocks; ++block) {
+    const nn::Scope scope = root.child("blocks").child(std::to_string(block)).child("modulation");
+    modulations_.emplace_back(scope, config.width, 6 * config.width, true, nn::Init::zeros());
+  }
+  nn::NormSpec plain_norm = config.norm_spec();
+  plain_norm.affine = false;
+  const nn::Scope last = root.child("final");
+  final_norm_ = nn::Norm(last.child("norm"), config.width, plain_norm);
+  final_modulation_ = nn::Linear(last.child("modulation"), config.width, 2 * config.width, true, nn::Init::zeros());
+  final_ = nn::Linear(last.child("out"), config.width, config.patch * config.patch * out_channels(), true,
+                      nn::Init::zeros());
+}
+
+at::Tensor DiffusionTransformer::output(const at::Tensor& x, const at::Tensor& timesteps, const at::Tensor& labels,
+                                        const StackOptions& options) const {
+  const at::Tensor condition = at::silu(timesteps_(timesteps) + labels_(labels));
+  const at::Tensor embedded = patches_(x.to(parameters().options())) + positions_;
+  std::vector<at::Tensor> of_blocks;
+  for (const auto& modulation : modulations_) of_blocks.push_back(modulation(condition));
+  const auto sublayer = [this](const residual::Site& site, const at::Tensor& read,
+                               const std::vector<at::Tensor>& conditions) {
+    // Shift, scale, gate of attention, then of the feed-forward.
+    const auto vectors = conditions[static_cast<size_t>(site.block)].chunk(6, 1);
+    const size_t first = site.kind == residual::SiteKind::attention ? 0 : 3;
+    const at::Tensor input = ops::modulate(read, vectors[first], vectors[first + 1]);
+    SublayerOutput result = blocks_(site, input);
+    result.branch.gate = vectors[first + 2].unsqueeze(1);
+    result.input = input;
+    return result;
+  };
+  const at::Tensor state = (*stack_)(embedded, sublayer, options, of_blocks).hidden;
+  const auto last = final_modulation_(condition).chunk(2, 1);
+  return nn::images_of(final_(ops::modulate(final_norm_(state), last[0], last[1])), config_.patch, out_channels());
+}
+
+Losses DiffusionTransformer::losses(const Inputs& inputs, const LossOptions& options) const {
+  const int64_t rows = inputs.images.size(0);
+  const at::Tensor images = inputs.images.to(parameters().options());
+  const auto position = [&](int64_t row) { return inputs.first_position + static_cast<uint64_t>(row); };
+  const uint64_t step_seed = options.seed ^ hash_text("dit.timestep");
+  const at::Tensor timesteps = draw_each(rows, [&](int64_t row) {
+    return static_cast<int64_t>(random_below(static_cast<uint64_t>(diffusion_.steps()), step_seed, position(row), 0));
+  });
+  at::Tensor labels = inputs.labels;
+  if (options.training && config_.label_dropout > 0) {
+    const uint64_t seed = options.seed ^ hash_text("dit.label");
+    const int64_t* const given = inputs.labels.const_data_ptr<int64_t>();
+    labels = draw_each(rows, [&](int64_t row) {
+      return random_uniform(seed, position(row), 0) < config_.label_dropout ? null_label() : given[row];
+    });
+  }
+  const at::Tensor noise = noise_like(images, options.seed ^ hash_text("dit.noise"), inputs.first_position);
+  const at::Tensor noised = diffusion_.noised(images, timesteps, noise);
+  const at::Tensor predicted = output(noised, timesteps, labels, options.stack);
+  const DiffusionTerms terms = diffusion_.losses(predicted, images, noised, timesteps, noise, config_.learn_sigma);
+  const at::Tensor mse = terms.mse.sum() / options.normalizer;
+  Losses losses{.objective = mse, .loss = {}, .extra = {{"mse", mse.detach()}}, .expert_counts = {}};
+  if (config_.learn_sigma) {
+    const at::Tensor vlb = terms.vlb.sum() / options.normalizer;
+    losses.objective = mse + vlb;
+    losses.extra.emplace_back("vlb", vlb.detach());
+  }
+  losses.loss = losses.objective.detach();
+  return losses;
+}
+
+double DiffusionTransformer::forward_flops(int64_t batch) const {
+  const auto tokens = static_cast<double>(config_.context);
+  double every_sample = matrix_elements(parameters(), "timestep.") + matrix_elements(parameters(), "final.modulation.");
+  for (const auto& modulation : modulations_) every_sample += static_cast<double>(modulation.weight().numel());
+  const double every_token = matrix_elements(parameters()) - every_sample;
+  const double attention = 2 * static_cast<double>(config_.blocks * config_.width) * tokens * tokens;
+  return 2 * static_cast<double>(batch) * (every_token * tokens + attention + every_sample);
+}
+
+}  // namespace siamese::models

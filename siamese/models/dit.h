@@ -1,0 +1,60 @@
+// The diffusion Transformer (DiT): from a noised image or latent x_t, the timestep t and a class label to the noise in
+// x_t and, with learn_sigma, the variance of the step back.
+//   c = TimestepEmbedding(t) + LabelTable(label);   per block six vectors (shift, scale, gate) x 2 = W SiLU(c) + b
+//   branch = Sublayer(read * (1 + scale) + shift), handed to the scheme's write with its gate (adaLN-Zero)
+//   output = W_final(LN0(state) * (1 + scale) + shift)
+// The modulation and the last projection start at 0. LN0 has no gain and no shift.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+#include "siamese/models/blocks.h"
+#include "siamese/models/config.h"
+#include "siamese/models/diffusion.h"
+#include "siamese/models/model.h"
+#include "siamese/nn/conditioning.h"
+#include "siamese/nn/embedding.h"
+#include "siamese/nn/linear.h"
+#include "siamese/nn/norm.h"
+#include "siamese/nn/patch_embed.h"
+
+namespace siamese::models {
+
+class DiffusionTransformer : public Model {
+ public:
+  // `config` must be resolved.
+  DiffusionTransformer(const ModelConfig& config, const nn::InitConfig& init, nn::Parameters parameters);
+
+  // Mean over samples of MSE + VLB. Timestep, noise and whether a label is hidden belong to a sample's position.
+  Losses losses(const Inputs& inputs, const LossOptions& options) const override;
+  double forward_flops(int64_t batch) const override;
+
+  // x: [batch, channels, image, image]; timesteps, labels: int64 [batch] -> [batch, out_channels, image, image].
+  at::Tensor output(const at::Tensor& x, const at::Tensor& timesteps, const at::Tensor& labels,
+                    const StackOptions& options = {}) const;
+
+  int64_t out_channels() const { return config_.channels * (config_.learn_sigma ? 2 : 1); }
+  // The label that stands for none; -1: the model was not trained without labels.
+  int64_t null_label() const { return config_.label_dropout > 0 ? config_.classes : -1; }
+  const Diffusion& diffusion() const { return diffusion_; }
+  const ModelConfig& config() const { return config_; }
+
+ private:
+  ModelConfig config_;
+  Diffusion diffusion_;
+  std::unique_ptr<Stack> stack_;
+  nn::PatchEmbed patches_;
+  at::Tensor positions_;  // fixed
+  nn::TimestepEmbedding timesteps_;
+  nn::Embedding labels_;
+  Blocks blocks_;
+  std::vector<nn::Linear> modulations_;  // of each block
+  nn::Norm final_norm_;
+  nn::Linear final_modulation_;
+  nn::Linear final_;
+};
+
+}  // namespace siamese::models

@@ -1,0 +1,82 @@
+#include "siamese/models/vit.h"
+
+#include <cmath>
+
+#include <ATen/ATen.h>
+
+#include "siamese/base/check.h"
+#include "siamese/base/random.h"
+
+namespace siamese::models {
+
+VisionTransformer::VisionTransformer(const ModelConfig& config, const nn::InitConfig& init, nn::Parameters parameters)
+    : Model(std::move(parameters)), config_(config) {
+  const nn::Scope root = root_scope();
+  const nn::Initializer initializer(init, config.width, config.blocks);
+  const int64_t fan_in = config.channels * config.patch * config.patch;
+  const nn::Init convolution = nn::Init::uniform(1 / std::sqrt(static_cast<double>(fan_in)));  // PyTorch's default
+  patches_ = nn::PatchEmbed(root.child("patch"), config.channels, config.patch, config.width, convolution, convolution);
+  class_token_ = root.add("class_token", nn::ParameterKind::embedding, {config.width}, initializer.embedding());
+  positions_ =
+      root.child("positions")
+          .add("weight", nn::ParameterKind::embedding, {config.context, config.width}, initializer.embedding());
+  stack_ = make_stack(root, config);
+  blocks_ = Blocks(root, *stack_, config, initializer);
+  head_ = nn::Linear(root.child("head"), config.width, config.classes, true, initializer.head());
+}
+
+at::Tensor VisionTransformer::kept(const residual::Site& site, int64_t batch, const Dropping& dropping) const {
+  const double depth =
+      config_.blocks > 1 ? static_cast<double>(site.block) / static_cast<double>(config_.blocks - 1) : 1;
+  const double chance = config_.drop_path * depth;
+  if (!dropping.on || chance == 0) return {};
+  const uint64_t seed = dropping.seed ^ hash_text("drop_path");
+  const at::Tensor mask = at::empty({batch, 1, 1}, at::kFloat);
+  for (int64_t row = 0; row < batch; ++row) {
+    const uint64_t position = dropping.first_position + static_cast<uint64_t>(row);
+    const bool drops = random_uniform(seed, position, static_cast<uint64_t>(site.index)) < chance;
+    mask.mutable_data_ptr<float>()[row] = drops ? 0.0F : static_cast<float>(1 / (1 - chance));
+  }
+  return mask.to(parameters().options());
+}
+
+at::Tensor VisionTransformer::features(const at::Tensor& images, const StackOptions& options) const {
+  return features(images, options, {});
+}
+
+at::Tensor VisionTransformer::features(const at::Tensor& images, const StackOptions& options,
+                                       const Dropping& dropping) const {
+  const int64_t batch = images.size(0);
+  const at::Tensor first = class_token_.expand({batch, 1, config_.width});
+  const at::Tensor embedded = at::cat({first, patches_(images.to(parameters().options()))}, 1) + positions_;
+  const auto sublayer = [this, batch, dropping](const residual::Site& site, const at::Tensor& input,
+                                                const std::vector<at::Tensor>&) {
+    SublayerOutput output = blocks_(site, input);
+    output.branch.gate = kept(site, batch, dropping);
+    return output;
+  };
+  return (*stack_)(embedded, sublayer, options).hidden.select(1, 0);
+}
+
+at::Tensor VisionTransformer::logits(const at::Tensor& features) const { return head_(features.contiguous()); }
+
+Losses VisionTransformer::losses(const Inputs& inputs, const LossOptions& options) const {
+  const Dropping dropping{options.training, options.seed, inputs.first_position};
+  const at::Tensor state = features(inputs.images, options.stack, dropping);
+  const at::Tensor log_shares = at::log_softmax(logits(state), -1);
+  const at::Tensor of_rows = inputs.targets.defined()
+                                 ? -(log_shares * inputs.targets.to(log_shares.scalar_type())).sum(-1)
+                                 : -log_shares.gather(1, inputs.labels.unsqueeze(1)).squeeze(1);
+  const at::Tensor loss = of_rows.sum() / options.normalizer;
+  return {.objective = loss, .loss = loss.detach(), .extra = {}, .expert_counts = {}};
+}
+
+double VisionTransformer::forward_flops(int64_t batch) const {
+  const auto tokens = static_cast<double>(config_.context);
+  const double head = matrix_elements(parameters(), "head.");
+  const double every_token = matrix_elements(parameters()) - head;
+  const double attention = 2 * static_cast<double>(config_.blocks * config_.width) * tokens * tokens;
+  return 2 * static_cast<double>(batch) * (every_token * tokens + attention + head);
+}
+
+}  // namespace siamese::models

@@ -1,0 +1,54 @@
+// The vision Transformer (ViT, DeiT): patches, a class token in front, learned positions, the stack; the class token's
+// final state goes through the head. Attention is not causal. Drop-path: in training a sample skips a branch with a
+// chance that grows linearly with depth, from 0 to model.drop_path; what is kept is scaled up by 1 / (1 - chance).
+#pragma once
+
+#include <memory>
+
+#include <ATen/core/Tensor.h>
+
+#include "siamese/models/blocks.h"
+#include "siamese/models/config.h"
+#include "siamese/models/model.h"
+#include "siamese/nn/linear.h"
+#include "siamese/nn/patch_embed.h"
+
+namespace siamese::models {
+
+class VisionTransformer : public Model {
+ public:
+  // `config` must be resolved.
+  VisionTransformer(const ModelConfig& config, const nn::InitConfig& init, nn::Parameters parameters);
+
+  // Mean cross-entropy with the soft targets, or the labels.
+  Losses losses(const Inputs& inputs, const LossOptions& options) const override;
+  double forward_flops(int64_t batch) const override;
+
+  // The class token's final state [batch, width], as in evaluation.
+  at::Tensor features(const at::Tensor& images, const StackOptions& options = {}) const;
+  // features -> [batch, classes].
+  at::Tensor logits(const at::Tensor& features) const;
+
+  const ModelConfig& config() const { return config_; }
+
+ private:
+  // What drops branches; none in evaluation.
+  struct Dropping {
+    bool on = false;
+    uint64_t seed = 0;
+    uint64_t first_position = 0;
+  };
+  at::Tensor features(const at::Tensor& images, const StackOptions& options, const Dropping& dropping) const;
+  // [batch, 1, 1]: 0 or 1 / (1 - chance); undefined where nothing is dropped.
+  at::Tensor kept(const residual::Site& site, int64_t batch, const Dropping& dropping) const;
+
+  ModelConfig config_;
+  std::unique_ptr<Stack> stack_;
+  nn::PatchEmbed patches_;
+  at::Tensor class_token_;
+  at::Tensor positions_;
+  Blocks blocks_;
+  nn::Linear head_;
+};
+
+}  // namespace siamese::models

@@ -1,0 +1,37 @@
+#include "siamese/nn/patch_embed.h"
+
+#include <cmath>
+
+#include <ATen/ATen.h>
+
+#include "siamese/ops/linear.h"
+
+namespace siamese::nn {
+
+PatchEmbed::PatchEmbed(const Scope& scope, int64_t channels, int64_t patch, int64_t width, const Init& weight,
+                       const Init& bias)
+    : patch_(patch),
+      weight_(scope.add("weight", ParameterKind::linear, {width, channels * patch * patch}, weight)),
+      bias_(scope.add("bias", ParameterKind::bias, {width}, bias)) {}
+
+at::Tensor PatchEmbed::operator()(const at::Tensor& images) const {
+  return ops::linear(patches_of(images, patch_), weight_, bias_);
+}
+
+at::Tensor patches_of(const at::Tensor& images, int64_t patch) {
+  const int64_t batch = images.size(0), channels = images.size(1);
+  const int64_t rows = images.size(2) / patch, columns = images.size(3) / patch;
+  return images.view({batch, channels, rows, patch, columns, patch})
+      .permute({0, 2, 4, 1, 3, 5})
+      .reshape({batch, rows * columns, channels * patch * patch});
+}
+
+at::Tensor images_of(const at::Tensor& patches, int64_t patch, int64_t channels) {
+  const int64_t batch = patches.size(0);
+  const auto grid = static_cast<int64_t>(std::lround(std::sqrt(static_cast<double>(patches.size(1)))));
+  return patches.reshape({batch, grid, grid, patch, patch, channels})
+      .permute({0, 5, 1, 3, 2, 4})
+      .reshape({batch, channels, grid * patch, grid * patch});
+}
+
+}  // namespace siamese::nn
