@@ -1,0 +1,252 @@
+#include "siamese/ops/expert_feed_forward.h"
+
+#include <vector>
+
+#include <ATen/ATen.h>
+#include <torch/csrc/autograd/custom_function.h>
+
+#include "siamese/base/check.h"
+#include "siamese/kernels/expert_rows.h"
+#include "siamese/kernels/outer_products.h"
+#include "siamese/ops/expert_groups.h"
+#include "siamese/ops/gradient.h"
+#include "siamese/ops/mode.h"
+#include "siamese/ops/partials.h"
+#include "siamese/ops/scope.h"
+
+namespace siamese::ops {
+
+namespace plain {
+
+at::Tensor expert_feed_forward(Activation kind, const at::Tensor& x, const at::Tensor& chosen,
+                               const at::Tensor& weights, const at::Tensor& w_in, const at::Tensor& w_out) {
+  at::Tensor y = at::zeros_like(x);
+  for (int64_t e = 0; e < w_in.size(0); ++e) {
+    const auto where = (chosen == e).nonzero().unbind(1);  // rows, ranks
+    const at::Tensor active = activation(kind, at::linear(x.index_select(0, where[0]), w_in[e]));
+    const at::Tensor share = weights.index({where[0], where[1]}).unsqueeze(1);
+    y = y.index_add(0, where[0], at::linear(active, w_out[e]) * share);
+  }
+  return y;
+}
+
+}  // namespace plain
+
+namespace expert_detail {
+
+using torch::autograd::AutogradContext;
+using torch::autograd::tensor_list;
+
+// Rows of a task: enough for a product to be fast, and what it makes stays in the second cache.
+constexpr int64_t kBlockRows = 256;
+
+at::Tensor rows_of(const at::Tensor& packed, const ExpertBlock& block) {
+  return packed.narrow(0, block.begin, block.rows);
+}
+
+// to = x w^T
+void multiply_transposed(const at::Tensor& to, const at::Tensor& x, const at::Tensor& w) {
+  at::Tensor out = to;
+  at::mm_out(out, x, w.t());
+}
+
+// to = y w
+void multiply(const at::Tensor& to, const at::Tensor& y, const at::Tensor& w) {
+  at::Tensor out = to;
+  at::mm_out(out, y, w);
+}
+
+// The rows of a block of `x`, times their factors if there are any, into the rows of `packed`.
+void gather(const at::Tensor& x, const ExpertGroups& groups, const at::Tensor& factors, const at::Tensor& packed,
+            const ExpertBlock& block) {
+  const float* const factor = factors.defined() ? factors.const_data_ptr<float>() + block.begin : nullptr;
+  kernels::gather_rows(x.const_data_ptr<float>(), groups.source.const_data_ptr<int64_t>() + block.begin, factor,
+                       packed.mutable_data_ptr<float>(), 0, block.rows, x.size(1));
+}
+
+void combine(const at::Tensor& packed, const at::Tensor& place, const at::Tensor& weights, const at::Tensor& y) {
+  const int64_t cols = y.size(1);
+  at::parallel_for(0, y.size(0), row_grain(cols), [&](int64_t begin, int64_t end) {
+    kernels::combine_rows(packed.const_data_ptr<float>(), place.const_data_ptr<int64_t>(),
+                          weights.const_data_ptr<float>(), y.mutable_data_ptr<float>(), begin, end, place.size(1),
+                          cols);
+  });
+}
+
+// The weight of each packed row.
+at::Tensor packed_weights(const at::Tensor& weights, const at::Tensor& place) {
+  at::Tensor packed = at::empty({place.numel()}, weights.options());
+  const int64_t* const at = place.const_data_ptr<int64_t>();
+  for (int64_t i = 0; i < place.numel(); ++i) {
+    packed.mutable_data_ptr<float>()[at[i]] = weights.const_data_ptr<float>()[i];
+  }
+  return packed;
+}
+
+// What backward makes of the packed rows on its way to the weights' gradients.
+struct PackedRows {
+  at::Tensor x;           // times the row's weight
+  at::Tensor dy;          // without it
+  at::Tensor active;      // times the row's weight
+  at::Tensor dprojected;  // without it
+  at::Tensor dx;          // without it
+  at::Tensor dweights;    // [rows k]
+};
+
+// The gradient of every expert's weight in x w^T: dw[e] += dy^T x over the expert's rows.
+struct WeightGradient {
+  at::Tensor dy;
+  at::Tensor x;
+  at::Tensor dw;
+};
+
+// Outputs of one expert's weight gradient: a task. Longer ones are faster (x is packed for each), more are fairer.
+struct OutputRange {
+  size_t of;
+  int64_t expert;
+  int64_t begin;
+  int64_t end;
+};
+
+void add_weight_gradients(const std::vector<WeightGradient>& gradients, const at::Tensor& first) {
+  const PartScope scope("siamese::linear");
+  constexpr int64_t kTask = int64_t{1} << 23;  // multiply-adds
+  const int64_t* const begin = first.const_data_ptr<int64_t>();
+  std::vector<OutputRange> tasks;
+  for (size_t of = 0; of < gradients.size(); ++of) {
+    const int64_t out = gradients[of].dw.size(1);
+    for (int64_t e = 0; e + 1 < first.numel(); ++e) {
+      const int64_t work = (begin[e + 1] - begin[e]) * out * gradients[of].dw.size(2);
+      const kernels::Partition parts{out, std::min((work + kTask - 1) / kTask, (out + 95) / 96)};
+      for (int64_t i = 0; i < parts.parts; ++i) tasks.push_back({of, e, parts.begin(i), parts.end(i)});
+    }
+  }
+  for_each_task(static_cast<int64_t>(tasks.size()), [&](int64_t i) {
+    const OutputRange& task = tasks[static_cast<size_t>(i)];
+    const WeightGradient& gradient = gradients[task.of];
+    const int64_t out = gradient.dw.size(1);
+    const int64_t in = gradient.dw.size(2);
+    const int64_t row = begin[task.expert];
+    const int64_t rows = begin[task.expert + 1] - row;
+    const at::Tensor scratch = at::empty({kernels::outer_products_scratch(rows, out, in)}, at::kFloat);
+    kernels::add_outer_products(gradient.dy.const_data_ptr<float>() + row * out,
+                                gradient.x.const_data_ptr<float>() + row * in,
+                                gradient.dw.mutable_data_ptr<float>() + task.expert * out * in, rows, out, in,
+                                task.begin, task.end, scratch.mutable_data_ptr<float>());
+  });
+}
+
+class FusedExperts : public torch::autograd::Function<FusedExperts> {
+ public:
+  static at::Tensor forward(AutogradContext* context, Activation kind, const at::Tensor& given,
+                            const at::Tensor& chosen, const at::Tensor& given_weights, const at::Tensor& w_in,
+                            const at::Tensor& w_out) {
+    const at::Tensor x = given.contiguous();
+    const at::Tensor weights = given_weights.contiguous();
+    const ExpertGroups groups = group_by_expert(chosen.contiguous(), w_in.size(0));
+    const int64_t packed_rows = chosen.numel();
+    const int64_t hidden = w_out.size(2);
+    const at::Tensor projected = at::empty({packed_rows, w_in.size(1)}, x.options());
+    const at::Tensor packed = at::empty({packed_rows, x.size(1)}, x.options());
+    const auto blocks = expert_blocks(groups.first, kBlockRows);
+    for_each_task(static_cast<int64_t>(blocks.size()), [&](int64_t i) {
+      const ExpertBlock& block = blocks[static_cast<size_t>(i)];
+      const at::Tensor out = rows_of(packed, block);  // first of x, then of y
+      const at::Tensor inner = rows_of(projected, block);
+      gather(x, groups, at::Tensor(), out, block);
+      multiply_transposed(inner, out, w_in[block.expert]);
+      const at::Tensor active = at::empty({block.rows, hidden}, x.options());
+      kernels::activation_forward(kind, inner.const_data_ptr<float>(), active.mutable_data_ptr<float>(), 0, block.rows,
+                                  hidden);
+      multiply_transposed(out, active, w_out[block.expert]);
+    });
+    at::Tensor y = at::empty_like(x);
+    combine(packed, groups.place, weights, y);
+    context->save_for_backward({x, weights, projected, w_in, w_out, groups.source, groups.place, groups.first});
+    context->saved_data["kind"] = static_cast<int64_t>(kind);
+    return y;
+  }
+
+  static tensor_list backward(AutogradContext* context, const tensor_list& grads) {
+    const auto saved = context->get_saved_variables();
+    const at::Tensor& x = saved[0];
+    const at::Tensor& weights = saved[1];
+    const at::Tensor& projected = saved[2];
+    const at::Tensor& w_in = saved[3];
+    const at::Tensor& w_out = saved[4];
+    const ExpertGroups groups{saved[5], saved[6], saved[7]};
+    const auto kind = static_cast<Activation>(context->saved_data["kind"].toInt());
+    const bool want_x = context->needs_input_grad(0);
+    const bool want_in = context->needs_input_grad(3);
+    const bool want_out = context->needs_input_grad(4);
+    const PackedRows rows = packed_backward(kind, grads[0].contiguous(), x, weights, projected, w_in, w_out, groups);
+    std::vector<WeightGradient> wanted;
+    at::Tensor dw_in, dw_out;
+    if (want_out) wanted.push_back({rows.dy, rows.active, dw_out = gradient_of(w_out)});
+    if (want_in) wanted.push_back({rows.dprojected, rows.x, dw_in = gradient_of(w_in)});
+    add_weight_gradients(wanted, groups.first);
+    at::Tensor dx;
+    if (want_x) combine(rows.dx, groups.place, weights, dx = at::empty_like(x));
+    return {at::Tensor(),
+            dx,
+            at::Tensor(),
+            rows.dweights.index_select(0, groups.place.view({-1})).view(weights.sizes()),
+            adds_in_place(w_in) ? at::Tensor() : dw_in,
+            adds_in_place(w_out) ? at::Tensor() : dw_out};
+  }
+
+ private:
+  static at::Tensor gradient_of(const at::Tensor& weight) {
+    return adds_in_place(weight) ? weight.grad() : at::zeros_like(weight.detach());
+  }
+
+  // dy . out = (dy W_out) . active: the gradient of a row's weight without its output.
+  static PackedRows packed_backward(Activation kind, const at::Tensor& dy, const at::Tensor& x,
+                                    const at::Tensor& weights, const at::Tensor& projected, const at::Tensor& w_in,
+                                    const at::Tensor& w_out, const ExpertGroups& groups) {
+    const at::Tensor factors = packed_weights(weights, groups.place);
+    const int64_t count = factors.numel();
+    const int64_t hidden = w_out.size(2);
+    const at::Tensor like_x = at::empty({3, count, x.size(1)}, x.options());
+    const PackedRows rows{like_x[0],
+                          like_x[1],
+                          at::empty({count, hidden}, x.options()),
+                          at::empty_like(projected),
+                          like_x[2],
+                          at::empty({count}, x.options())};
+    const auto blocks = expert_blocks(groups.first, kBlockRows);
+    for_each_task(static_cast<int64_t>(blocks.size()), [&](int64_t i) {
+      const ExpertBlock& block = blocks[static_cast<size_t>(i)];
+      const at::Tensor block_dy = rows_of(rows.dy, block);
+      const at::Tensor active = rows_of(rows.active, block);
+      const at::Tensor dprojected = rows_of(rows.dprojected, block);
+      gather(dy, groups, at::Tensor(), block_dy, block);
+      const at::Tensor dactive = at::empty({block.rows, hidden}, x.options());
+      multiply(dactive, block_dy, w_out[block.expert]);
+      kernels::activation_backward(kind, rows_of(projected, block).const_data_ptr<float>(),
+                                   dactive.const_data_ptr<float>(), dprojected.mutable_data_ptr<float>(),
+                                   active.mutable_data_ptr<float>(), 0, block.rows, hidden);
+      kernels::weigh_rows(dactive.const_data_ptr<float>(), active.mutable_data_ptr<float>(),
+                          factors.const_data_ptr<float>() + block.begin,
+                          rows.dweights.mutable_data_ptr<float>() + block.begin, 0, block.rows, hidden);
+      multiply(rows_of(rows.dx, block), dprojected, w_in[block.expert]);
+      gather(x, groups, factors, rows_of(rows.x, block), block);
+    });
+    return rows;
+  }
+};
+
+}  // namespace expert_detail
+
+at::Tensor expert_feed_forward(Activation kind, const at::Tensor& x, const at::Tensor& chosen,
+                               const at::Tensor& weights, const at::Tensor& w_in, const at::Tensor& w_out) {
+  const PartScope scope("siamese::experts");
+  SIAMESE_INVARIANT(x.dim() == 2 && chosen.dim() == 2 && chosen.sizes() == weights.sizes());
+  SIAMESE_INVARIANT(x.size(0) == chosen.size(0) && w_in.size(0) == w_out.size(0));
+  if (x.numel() == 0 || !use_fused("expert_feed_forward", {x, weights, w_in, w_out})) {
+    return plain::expert_feed_forward(kind, x, chosen, weights, w_in, w_out);
+  }
+  return expert_detail::FusedExperts::apply(kind, x, chosen, weights, w_in, w_out);
+}
+
+}  // namespace siamese::ops

@@ -1,0 +1,44 @@
+#include "siamese/ops/expert_groups.h"
+
+#include <ATen/ATen.h>
+
+#include "siamese/base/check.h"
+#include "siamese/kernels/partition.h"
+
+namespace siamese::ops {
+
+ExpertGroups group_by_expert(const at::Tensor& chosen, int64_t experts) {
+  const int64_t count = chosen.numel();
+  const int64_t per_row = chosen.size(1);
+  ExpertGroups groups{at::empty({count}, at::kLong), at::empty_like(chosen), at::zeros({experts + 1}, at::kLong)};
+  const int64_t* const choice = chosen.const_data_ptr<int64_t>();
+  int64_t* const first = groups.first.mutable_data_ptr<int64_t>();
+  for (int64_t i = 0; i < count; ++i) {
+    SIAMESE_INVARIANT(choice[i] >= 0 && choice[i] < experts);
+    ++first[choice[i] + 1];
+  }
+  for (int64_t e = 0; e < experts; ++e) first[e + 1] += first[e];
+  std::vector<int64_t> next(first, first + experts);
+  int64_t* const source = groups.source.mutable_data_ptr<int64_t>();
+  int64_t* const place = groups.place.mutable_data_ptr<int64_t>();
+  for (int64_t i = 0; i < count; ++i) {
+    place[i] = next[static_cast<size_t>(choice[i])]++;
+    source[place[i]] = i / per_row;
+  }
+  return groups;
+}
+
+std::vector<ExpertBlock> expert_blocks(const at::Tensor& first, int64_t most) {
+  std::vector<ExpertBlock> blocks;
+  const int64_t* const begin = first.const_data_ptr<int64_t>();
+  for (int64_t e = 0; e + 1 < first.numel(); ++e) {
+    const int64_t rows = begin[e + 1] - begin[e];
+    const kernels::Partition parts{rows, (rows + most - 1) / most};
+    for (int64_t part = 0; part < parts.parts; ++part) {
+      blocks.push_back({e, begin[e] + parts.begin(part), parts.end(part) - parts.begin(part)});
+    }
+  }
+  return blocks;
+}
+
+}  // namespace siamese::ops
