@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include "siamese/base/check.h"
+#include "siamese/ops/modulate.h"
 
 namespace siamese::residual {
 
@@ -21,7 +22,13 @@ Streams Streams::deferring(Pending deferred) const {
   return next;
 }
 
-at::Tensor gated(const Branch& branch) { return branch.gate.defined() ? branch.gate * branch.value : branch.value; }
+at::Tensor gated(const Branch& branch) {
+  const at::Tensor& gate = branch.gate;
+  if (!gate.defined()) return branch.value;
+  // One number for each channel of a sample, or one for each sample.
+  return gate.size(-1) == branch.value.size(-1) && gate.size(1) == 1 ? ops::gate(branch.value, gate.squeeze(1))
+                                                                     : gate * branch.value;
+}
 
 Streams flush(const Streams& streams) {
   if (!streams.pending) return streams;
