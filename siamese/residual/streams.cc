@@ -26,8 +26,9 @@ at::Tensor gated(const Branch& branch) {
   const at::Tensor& gate = branch.gate;
   if (!gate.defined()) return branch.value;
   // One number for each channel of a sample, or one for each sample.
-  return gate.size(-1) == branch.value.size(-1) && gate.size(1) == 1 ? ops::gate(branch.value, gate.squeeze(1))
-                                                                     : gate * branch.value;
+  return gate.dim() == 3 && gate.size(2) == branch.value.size(2) && gate.size(1) == 1
+             ? ops::gate(branch.value, gate.squeeze(1))
+             : gate * branch.value;
 }
 
 Streams flush(const Streams& streams) {
