@@ -13,8 +13,7 @@ std::unique_ptr<Codec> make_codec(const DataConfig& config) {
       return arithmetic_codec();
     case Source::text:
       return byte_codec();
-    case Source::tokens:
-    case Source::random:
+    default:
       break;
   }
   return token_id_codec();

@@ -3,9 +3,17 @@
 #include <fmt/format.h>
 
 #include "siamese/base/check.h"
+#include "siamese/data/codec.h"
+#include "siamese/data/shapes.h"
 
 namespace siamese::data {
 namespace {
+
+void check_test_fraction(const DataConfig& config) {
+  if (!(config.test_fraction > 0 && config.test_fraction < 1)) {
+    throw UsageError(fmt::format("data.test_fraction: expected a share between 0 and 1, got {}", config.test_fraction));
+  }
+}
 
 void check_arithmetic(const DataConfig& config) {
   const std::string& operations = config.operations;
@@ -18,9 +26,7 @@ void check_arithmetic(const DataConfig& config) {
   if (config.digits < 1 || config.digits > 4) {
     throw UsageError(fmt::format("data.digits: expected 1 to 4, got {}", config.digits));
   }
-  if (!(config.test_fraction > 0 && config.test_fraction < 1)) {
-    throw UsageError(fmt::format("data.test_fraction: expected a share between 0 and 1, got {}", config.test_fraction));
-  }
+  check_test_fraction(config);
 }
 
 void check_files(const DataConfig& config) {
@@ -32,18 +38,60 @@ void check_files(const DataConfig& config) {
   }
 }
 
+// Latents have been through an encoder: what changes pixels would not change them alike.
+void check_latents(const DataConfig& config) {
+  if (changes_pixels(config.augment)) {
+    throw UsageError("data.augment: expected no augmentation but mixup, cutmix and smoothing for data.source=latents");
+  }
+}
+
 }  // namespace
 
 void check(const DataConfig& config) {
+  if (config.limit < 0) throw UsageError(fmt::format("data.limit: expected 0 or more, got {}", config.limit));
+  check(config.augment);
   switch (config.source) {
     case Source::arithmetic:
       return check_arithmetic(config);
+    case Source::shapes:
+      return check_test_fraction(config);
+    case Source::latents:
+      check_latents(config);
+      return check_files(config);
     case Source::text:
     case Source::tokens:
+    case Source::idx:
+    case Source::cifar:
+    case Source::folder:
       return check_files(config);
     case Source::random:
       break;
   }
+}
+
+DataSizes sizes_of(const DataConfig& config) {
+  switch (config.source) {
+    case Source::shapes:
+      return {.images = true, .classes = std::ssize(shape_names()), .channels = 3};
+    case Source::idx:
+      return {.images = true, .classes = 10, .channels = 1};
+    case Source::cifar:
+      return {.images = true, .channels = 3};
+    case Source::folder:
+    case Source::latents:
+      return {.images = true};
+    case Source::arithmetic:
+    case Source::text:
+    case Source::tokens:
+    case Source::random:
+      break;
+  }
+  return {.vocab = make_codec(config)->vocab()};
+}
+
+std::vector<std::string> class_names(const DataConfig& config) {
+  if (config.source == Source::shapes) return shape_names();
+  return {};
 }
 
 }  // namespace siamese::data

@@ -1,16 +1,19 @@
 // What a run reads: the `data` section of a config.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
 #include "siamese/base/enum_text.h"
+#include "siamese/data/augment_config.h"
 #include "siamese/io/token_file.h"
 
 namespace siamese::data {
 
-enum class Source { arithmetic, text, tokens, random };
+enum class Source { arithmetic, text, tokens, random, shapes, idx, cifar, folder, latents };
 enum class LossOn { answers, all };
+enum class Normalize { symmetric, imagenet };
 
 struct DataConfig {
   Source source = Source::arithmetic;
@@ -23,24 +26,46 @@ struct DataConfig {
   double test_fraction = 0.1;
   LossOn loss = LossOn::answers;
   bool reverse = false;
+  int64_t limit = 0;
+  Normalize normalize = Normalize::symmetric;
+  AugmentConfig augment;
 
   template <class Self, class Visit>
   static void fields(Self& self, Visit&& visit) {
     visit("source", self.source, "where samples come from");
-    visit("train", self.train, "text, tokens: files, folders or globs to train on");
-    visit("val", self.val, "text, tokens: files, folders or globs held out; empty = the tail of each training file");
-    visit("val_fraction", self.val_fraction, "text, tokens: share of each training file held out when val is empty");
+    visit("train", self.train,
+          "text, tokens, latents: files, folders or globs to train on; idx, cifar, folder: a folder");
+    visit("val", self.val,
+          "what is held out, written like train; empty = the tail of train, or what idx and cifar call test");
+    visit("val_fraction", self.val_fraction,
+          "share of each training file (folder: of each class) held out when val is empty");
     visit("format", self.format, "tokens: layout of the token files");
     visit("operations", self.operations, "arithmetic: which of + - * occur");
     visit("digits", self.digits, "arithmetic: most digits of an operand, 1 to 4");
-    visit("test_fraction", self.test_fraction, "arithmetic: share of all problems held out");
+    visit("test_fraction", self.test_fraction, "arithmetic, shapes: share of all problems or outlines held out");
     visit("loss", self.loss, "arithmetic: which characters are trained on");
     visit("reverse", self.reverse, "arithmetic: write the answer's digits least significant first");
+    visit("limit", self.limit, "images: train on the first so many only; 0 = all");
+    visit("normalize", self.normalize, "images: what is subtracted from and divides pixels of 0 to 1");
+    visit("augment", self.augment, "");
   }
 };
 
 // UsageError naming the key when a value is out of range or a needed one is missing.
 void check(const DataConfig& config);
+
+// What a config tells of its samples before anything is read; 0 = it does not, the model has to.
+struct DataSizes {
+  bool images = false;
+  int64_t vocab = 0;
+  int64_t classes = 0;
+  int64_t channels = 0;
+};
+
+DataSizes sizes_of(const DataConfig& config);
+
+// Names of the classes, by label; empty = they are numbers.
+std::vector<std::string> class_names(const DataConfig& config);
 
 }  // namespace siamese::data
 
@@ -48,11 +73,16 @@ namespace siamese {
 
 template <>
 struct EnumText<data::Source> {
-  static constexpr EnumNames<data::Source, 4> names{{
+  static constexpr EnumNames<data::Source, 9> names{{
       {data::Source::arithmetic, "arithmetic"},
       {data::Source::text, "text"},
       {data::Source::tokens, "tokens"},
       {data::Source::random, "random"},
+      {data::Source::shapes, "shapes"},
+      {data::Source::idx, "idx"},
+      {data::Source::cifar, "cifar"},
+      {data::Source::folder, "folder"},
+      {data::Source::latents, "latents"},
   }};
 };
 
@@ -61,6 +91,14 @@ struct EnumText<data::LossOn> {
   static constexpr EnumNames<data::LossOn, 2> names{{
       {data::LossOn::answers, "answers"},
       {data::LossOn::all, "all"},
+  }};
+};
+
+template <>
+struct EnumText<data::Normalize> {
+  static constexpr EnumNames<data::Normalize, 2> names{{
+      {data::Normalize::symmetric, "symmetric"},
+      {data::Normalize::imagenet, "imagenet"},
   }};
 };
 

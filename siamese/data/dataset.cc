@@ -14,6 +14,10 @@ namespace siamese::data {
 std::unique_ptr<Dataset> open_dataset(const DataConfig& config, Split split, int64_t context, int64_t vocab,
                                       uint64_t seed) {
   check(config);
+  if (sizes_of(config).images) {
+    throw UsageError(fmt::format("data.source: expected arithmetic, text, tokens or random for a model of text, got {}",
+                                 enum_text(config.source)));
+  }
   if (context < 1) throw UsageError(fmt::format("model.context: expected at least 1, got {}", context));
   const int64_t needed = std::max<int64_t>(1, make_codec(config)->vocab());
   if (vocab < needed) {
@@ -27,7 +31,7 @@ std::unique_ptr<Dataset> open_dataset(const DataConfig& config, Split split, int
       return text_dataset(config, split, context, seed);
     case Source::tokens:
       return token_dataset(config, split, context, vocab, seed);
-    case Source::random:
+    default:
       break;
   }
   return random_tokens(vocab, split == Split::train ? seed : ~seed);

@@ -59,13 +59,7 @@ Windows::Windows(std::vector<Part> parts, Order order, int64_t context, int64_t 
 
 void Windows::sample(uint64_t position, std::span<int64_t> tokens, std::span<float> weights) const {
   SIAMESE_INVARIANT(std::ssize(tokens) == context_ + 1 && std::ssize(weights) == context_);
-  const auto count = static_cast<uint64_t>(samples());
-  uint64_t index = position % count;
-  if (order_ == Order::shuffled) {
-    constexpr uint64_t kStreamsPerEpoch = 16;  // a permutation uses a few streams from its own on
-    index = Permutation(count, seed_, position / count * kStreamsPerEpoch)(index);
-  }
-  const auto window = static_cast<int64_t>(index);
+  const auto window = static_cast<int64_t>(IndexOrder(samples(), order_, seed_)(position));
   const auto after = std::upper_bound(first_window_.begin(), first_window_.end(), window);
   const auto at = static_cast<size_t>(after - first_window_.begin()) - 1;
   parts_[at].source->read(parts_[at].begin + (window - first_window_[at]) * context_, tokens);

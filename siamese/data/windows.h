@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "siamese/data/dataset.h"
+#include "siamese/data/order.h"
 
 namespace siamese::data {
 
@@ -27,9 +28,6 @@ struct Part {
   int64_t begin = 0;
   int64_t end = 0;
 };
-
-// `plain`: as written, each epoch the same. `shuffled`: a permutation of all windows keyed by (seed, epoch).
-enum class Order { plain, shuffled };
 
 class Windows : public Dataset {
  public:

@@ -1,0 +1,37 @@
+#include "siamese/data/augment_config.h"
+
+#include <fmt/format.h>
+
+#include "siamese/base/check.h"
+
+namespace siamese::data {
+namespace {
+
+void check_range(std::string_view key, double value, double low, double high) {
+  if (value >= low && value <= high) return;
+  throw UsageError(fmt::format("data.augment.{}: expected {} to {}, got {}", key, low, high, value));
+}
+
+}  // namespace
+
+void check(const AugmentConfig& config) {
+  check_range("erase", config.erase, 0, 1);
+  check_range("operations", config.operations, 0, 16);
+  check_range("magnitude", config.magnitude, 0, 10);
+  check_range("magnitude_std", config.magnitude_std, 0, 10);
+  check_range("mixup", config.mixup, 0, 100);
+  check_range("cutmix", config.cutmix, 0, 100);
+  check_range("mix", config.mix, 0, 1);
+  check_range("switch", config.switch_, 0, 1);
+  check_range("repeats", config.repeats, 1, 1000);
+  if (!(config.smoothing >= 0 && config.smoothing < 1)) {
+    throw UsageError(
+        fmt::format("data.augment.smoothing: expected a share from 0 to below 1, got {}", config.smoothing));
+  }
+}
+
+bool changes_pixels(const AugmentConfig& config) {
+  return config.crop != Crop::none || config.flip || config.erase > 0 || config.operations > 0;
+}
+
+}  // namespace siamese::data

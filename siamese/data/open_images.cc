@@ -1,0 +1,47 @@
+#include "siamese/data/open_images.h"
+
+#include <fmt/format.h>
+
+#include "siamese/base/check.h"
+#include "siamese/data/images.h"
+#include "siamese/data/shapes.h"
+
+namespace siamese::data {
+namespace {
+
+void check_shape(const DataConfig& config, const SampleShape& shape) {
+  if (shape.classes < 1) throw UsageError(fmt::format("model.classes: expected at least 1, got {}", shape.classes));
+  const bool any_channels = config.source == Source::random || config.source == Source::latents;
+  if (shape.channels < 1 || (!any_channels && shape.channels != 1 && shape.channels != 3)) {
+    throw UsageError(fmt::format("model.channels: expected {} for data.source={}, got {}",
+                                 any_channels ? "at least 1" : "1 or 3", enum_text(config.source), shape.channels));
+  }
+  const int64_t classes = config.source == Source::shapes ? sizes_of(config).classes : 1;
+  if (shape.classes < classes) {
+    throw UsageError(fmt::format("model.classes: expected at least {} for data.source={}, got {}", classes,
+                                 enum_text(config.source), shape.classes));
+  }
+}
+
+}  // namespace
+
+std::unique_ptr<Batches> open_images(const DataConfig& config, Split split, const SampleShape& shape, uint64_t seed) {
+  check(config);
+  if (!sizes_of(config).images && config.source != Source::random) {
+    throw UsageError(
+        fmt::format("data.source: expected shapes, idx, cifar, folder, latents or random for a model of images, got {}",
+                    enum_text(config.source)));
+  }
+  check_shape(config, shape);
+  switch (config.source) {
+    case Source::shapes:
+      return image_batches(shape_set(config, split, shape.image, seed), config, split, shape, seed);
+    case Source::random:
+      return random_images(shape, split == Split::train ? seed : ~seed);
+    default:
+      break;
+  }
+  throw UsageError(fmt::format("data.source: {} is not there yet", enum_text(config.source)));
+}
+
+}  // namespace siamese::data
