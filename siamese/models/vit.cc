@@ -31,11 +31,11 @@ at::Tensor VisionTransformer::kept(const residual::Site& site, int64_t batch, co
   const double chance = config_.drop_path * depth;
   if (!dropping.on || chance == 0) return {};
   const uint64_t seed = dropping.seed ^ hash_text("drop_path");
-  const at::Tensor mask = at::empty({batch, 1, 1}, at::kFloat);
+  const at::Tensor mask = at::empty({batch, 1, 1}, at::kDouble);
   for (int64_t row = 0; row < batch; ++row) {
     const uint64_t position = dropping.first_position + static_cast<uint64_t>(row);
     const bool drops = random_uniform(seed, position, static_cast<uint64_t>(site.index)) < chance;
-    mask.mutable_data_ptr<float>()[row] = drops ? 0.0F : static_cast<float>(1 / (1 - chance));
+    mask.mutable_data_ptr<double>()[row] = drops ? 0 : 1 / (1 - chance);
   }
   return mask.to(parameters().options());
 }
