@@ -8,10 +8,10 @@ namespace siamese::report {
 std::span<const MeasureColumn> measure_columns() {
   static constexpr std::array<MeasureColumn, 7> kColumns{{{"top1", "top-1", true, 1},
                                                           {"top5", "top-5", true, 1},
-                                                          {"mse", "mse", false, 4},
-                                                          {"vlb", "vlb", false, 5},
                                                           {"feature_distance", "feature distance", false, 2},
                                                           {"class_agreement", "class agreement", true, 1},
+                                                          {"mse", "mse", false, 4},
+                                                          {"vlb", "vlb", false, 5},
                                                           {"expert_max_load", "max load", false, 2}}};
   return kColumns;
 }

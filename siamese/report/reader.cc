@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
+#include <string>
 #include <system_error>
 
 #include <nlohmann/json.hpp>
@@ -93,16 +95,20 @@ RunRecord read_run_of_sweep(const fs::path& sweep, const std::string& dir,
   return run;
 }
 
-// A run that has not started has no config and so no family of its own: it is taken for that of its variant, else for
-// that of the first run that has one.
+// A run that has not started has no config and so no family of its own. It is taken for that of its variant, else for
+// that of all the others; where those differ nobody knows yet.
 void guess_families(std::vector<RunRecord>& runs) {
+  std::set<std::string> families;
+  std::map<std::string, std::string> of_variant;
+  for (const RunRecord& run : runs) {
+    if (run.config.empty()) continue;
+    families.insert(run.family);
+    of_variant.emplace(run.variant, run.family);
+  }
   for (RunRecord& run : runs) {
-    if (!run.config.empty()) continue;
-    const auto known = [](const RunRecord& other) { return !other.config.empty(); };
-    auto like = std::find_if(runs.begin(), runs.end(),
-                             [&](const RunRecord& other) { return known(other) && other.variant == run.variant; });
-    if (like == runs.end()) like = std::find_if(runs.begin(), runs.end(), known);
-    if (like != runs.end()) run.family = like->family;
+    if (!run.config.empty() || families.empty()) continue;
+    const auto like = of_variant.find(run.variant);
+    run.family = like != of_variant.end() ? like->second : families.size() == 1 ? *families.begin() : kFamilyNotKnown;
   }
 }
 

@@ -12,6 +12,9 @@
 
 namespace siamese::report {
 
+// Stands for the family of a run that has not started, in a sweep of several families.
+inline constexpr const char* kFamilyNotKnown = "not started";
+
 struct Collection {
   bool is_sweep = false;
   std::string name;

@@ -274,10 +274,19 @@ TEST_F(FamiliesTest, PageData) {
   EXPECT_TRUE(lm["experts"].is_null());
   EXPECT_TRUE(lm["confusion"].is_null());
   EXPECT_NEAR(lm["speed"]["mean"][3].get<double>(), 31000, 6000);
-  EXPECT_EQ(data["runs"][4]["family"], "dit");  // not started: as its variant
-  EXPECT_EQ(data["runs"][5]["family"], "vit");  // not started, and none like it: as the first
+  EXPECT_EQ(data["runs"][4]["family"], "dit");          // not started: as its variant
+  EXPECT_EQ(data["runs"][5]["family"], "not started");  // none like it, and the others differ
   EXPECT_EQ(data["groups"][0]["family"], "vit");
   EXPECT_DOUBLE_EQ(data["groups"][0]["measures"]["top1"]["mean"], 0.7832031);
+}
+
+TEST_F(FamiliesTest, ARunThatHasNotStartedIsLikeAllTheOthers) {
+  write_fake_sweep(root_ / "sweep", "demo",
+                   {FakeRun{.variant = "pre", .family = "vit"}, FakeRun{.variant = "post", .last_step = 0}});
+  EXPECT_EQ(read_collection(root_ / "sweep").runs[1].family, "vit");
+  fs::remove_all(root_ / "sweep");
+  write_fake_sweep(root_ / "sweep", "demo", {FakeRun{.variant = "post", .last_step = 0}});
+  EXPECT_EQ(read_collection(root_ / "sweep").runs[0].family, "lm");
 }
 
 TEST_F(FamiliesTest, HostileNamesStayText) {

@@ -15,7 +15,7 @@ function stepTitle(x) {
 }
 
 // Families of models share no table and no chart: a loss of one says nothing about a loss of another.
-const FAMILY_TITLES = new Map([["lm", "Language models"], ["moe", "Mixtures of experts"], ["vit", "Image classifiers"], ["dit", "Image diffusion models"]]);
+const FAMILY_TITLES = new Map([["lm", "Language models"], ["moe", "Mixtures of experts"], ["vit", "Image classifiers"], ["dit", "Image diffusion models"], ["not started", "Not started yet"]]);
 const FAMILIES = [...new Set(DATA.groups.length ? DATA.groups.map((group) => group.family) : ["lm"])].map((name) => {
   const groups = DATA.groups.filter((group) => group.family === name);
   const images = name === "vit" || name === "dit";
@@ -48,14 +48,15 @@ const GROUPS = DATA.groups.map((group, index) => {
 });
 FAMILIES.forEach((family) => { family.groups = GROUPS.filter((group) => group.family === family); });
 
-// What is measured beside the loss; `best` is the end of the scale a result strives for.
+// What is measured beside the loss; `best` is the end of the scale a result strives for; a `part` of the loss has a
+// chart and a column among the runs, not among the results.
 const MEASURES = [
   { name: "top1", title: "Top-1", best: "highest", format: (value) => formatPercent(value) },
   { name: "top5", title: "Top-5", format: (value) => formatPercent(value) },
-  { name: "mse", title: "MSE", format: (value) => formatFixed(value, 4) },
-  { name: "vlb", title: "VLB", format: (value) => formatFixed(value, 5) },
   { name: "feature_distance", title: "Feature distance", best: "lowest", format: (value) => formatFixed(value, 2) },
   { name: "class_agreement", title: "Class agreement", best: "highest", format: (value) => formatPercent(value) },
+  { name: "mse", title: "MSE", part: true, format: (value) => formatFixed(value, 4) },
+  { name: "vlb", title: "VLB", part: true, format: (value) => formatFixed(value, 5) },
   { name: "expert_max_load", title: "Max load", best: "lowest", format: (value) => formatFixed(value, 2) },
 ];
 

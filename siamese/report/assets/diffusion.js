@@ -40,12 +40,12 @@ function sampleCharts(family) {
     return el("div", { class: "card" }, emptyNote("No classifier was given to judge the samples: feature distance and class agreement were not measured."));
   }
   const named = classifiers(family);
-  const by = named.length ? `by the classifier ${named.join(", ")}` : "by the classifier";
+  const judge = named.length === 1 ? named[0] : "the classifier";
   return el("div", { class: "pair" },
     evalChart(family, [["feature_distance", "feature distance"]], {
-      title: "Feature distance", lead: `Fr\u00e9chet distance of features of samples and held-out images, ${by}; lower is better`, logToggles: "y", fromZero: true, empty: "Not measured yet." }),
+      title: "Feature distance", lead: `Fr\u00e9chet distance of samples and held-out images in the features of ${judge}; lower is better`, fromZero: true, empty: "Not measured yet." }),
     evalChart(family, [["class_agreement", "class agreement"]], {
-      title: "Class agreement", lead: `Share of samples taken for the class asked for, ${by}`, empty: "Not measured yet.", ...SHARE_AXIS }));
+      title: "Class agreement", lead: `Share of the samples that ${judge} takes for the class they were drawn as`, empty: "Not measured yet.", ...SHARE_AXIS }));
 }
 
 function diffusionParts(family) {
@@ -53,8 +53,8 @@ function diffusionParts(family) {
   if (family.runs.some((run) => run.mse || run.vlb || run.evals.some((row) => isNumber(row.mse)))) {
     const part = (name, title, lead) => quantityChart(family, name, { title, lead, yLog: true, evals: name }, DEFAULT_SPAN);
     parts.push(["diffusion", "Parts of the loss", el("div", { class: "pair" },
-      part("mse", "MSE", "Mean squared error of the predicted noise; dots: held-out images"),
-      part("vlb", "VLB", "Variational bound, which trains the variance; dots: held-out images"))]);
+      part("mse", "MSE", "Error of the predicted noise; dots: held-out"),
+      part("vlb", "VLB", "Bound that trains the variance; dots: held-out"))]);
   }
   if (family.runs.some((run) => run.evals.some((row) => row.samples))) parts.push(["samples", "Samples", [gridCard(family), sampleCharts(family)]]);
   return parts;

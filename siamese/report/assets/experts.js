@@ -38,7 +38,7 @@ function expertTable({ blocks, loads }, largest) {
 function expertCard(family) {
   const runs = family.runs.filter((run) => run.experts);
   if (!runs.length) return null;
-  return pickerCard("Load by block and expert", "1 = the fair share of the routed tokens; struck in red: below a tenth of it", runs, (run) => run.experts.map((one) => one.step), (run, at) => {
+  return pickerCard("Load by block and expert", "1 = the fair share of the routed tokens; struck out in red: below a tenth of it", runs, (run) => run.experts.map((one) => one.step), (run, at) => {
     const largest = largestLoad(run);
     return [expertTable(run.experts[at], largest),
       el("div", { class: "chart-note heat-scale" }, el("span", {}, "0"), el("span", { class: "heat-ramp" }), el("span", {}, `${formatFixed(largest, 2)} times the fair share`))];
@@ -48,7 +48,7 @@ function expertCard(family) {
 function expertParts(family) {
   const has = (name) => family.runs.some((run) => run[name]);
   const charts = [
-    has("balance_loss") && quantityChart(family, "balance_loss", { title: "Balance loss", lead: "Least when all experts get the same load" }, DEFAULT_SPAN),
+    has("balance_loss") && quantityChart(family, "balance_loss", { title: "Balance loss", lead: "Least at equal load" }, DEFAULT_SPAN),
     has("router_z_loss") && quantityChart(family, "router_z_loss", { title: "Router z-loss", lead: "Keeps the router's logits small" }, DEFAULT_SPAN),
   ].filter(Boolean);
   const load = has("expert_max_load") ? quantityChart(family, "expert_max_load", { title: "Max load", lead: "Largest load of any expert in any block; 1 = all alike" }, DEFAULT_SPAN) : null;

@@ -18,8 +18,7 @@ function bestByMeasures(family) {
     if (!judged.length) return null;
     const sign = measure.best === "highest" ? 1 : -1;
     const top = judged.reduce((a, b) => (sign * groupMeasure(b, measure.name).mean > sign * groupMeasure(a, measure.name).mean ? b : a));
-    return keyNumber(`${measure.best === "highest" ? "Best" : "Lowest"} ${measure.title.toLowerCase()}`,
-      meanAndSpread(groupMeasure(top, measure.name), measure.format, top.partial), settingName(top));
+    return keyNumber(measure.title, meanAndSpread(groupMeasure(top, measure.name), measure.format, top.partial), `${measure.best}: ${settingName(top)}`);
   });
 }
 
@@ -80,6 +79,7 @@ function runNumbers(family, run) {
 
 function header() {
   const run = DATA.runs[0];
+  const families = FAMILIES.filter((family) => family.runs.some((one) => one.state !== "not started"));
   const schemes = [...new Set(DATA.runs.map((one) => one.scheme).filter(Boolean))];
   const facts = DATA.sweep ? [] : [run.label !== run.scheme && run.label, isNumber(run.lr) && `lr ${formatLearningRate(run.lr)}`, isNumber(run.seed) && `seed ${run.seed}`].filter(Boolean);
   const states = DATA.sweep ? countStates().map(([state, count]) => el("span", { class: "pill " + state.replace(" ", "-") }, `${count} ${state}`)) : [statusPill(run.state)];
@@ -87,7 +87,7 @@ function header() {
     el("div", { class: "kicker" }, "siamese \u00b7 " + (DATA.sweep ? "sweep report" : "run report")),
     el("div", { class: "title-row" }, el("h1", {}, DATA.name), el("div", { class: "pills" }, states)),
     el("div", { class: "facts" },
-      FAMILIES.some((family) => family.name !== "lm") ? el("span", {}, FAMILIES.length > 1 ? "Families " : "Family ", FAMILIES.map((family) => el("code", {}, family.name))) : null,
+      families.some((family) => family.name !== "lm") ? el("span", {}, families.length > 1 ? "Families " : "Family ", families.map((family) => el("code", {}, family.name))) : null,
       schemes.length ? el("span", {}, schemes.length > 1 ? "Schemes " : "Scheme ", schemes.map((scheme) => el("code", {}, scheme))) : null,
       facts.map((fact) => el("span", {}, fact))),
     !DATA.sweep && run.message ? el("p", { class: "callout " + run.state }, run.message) : null);
@@ -113,8 +113,11 @@ function familySections(family) {
   const prefix = FAMILIES.length > 1 ? `family-${FAMILIES.indexOf(family)}-` : "";
   const answered = family.runs.some((run) => isNumber(run.accuracy));
   const made = (id, name, title, ...content) => [prefix + id, name, section(prefix + id, title, null, ...content)];
+  const results = DATA.sweep && made("results", "Results", "Results", family.rates.length > 1 ? rateChart(family) : null, resultsTable(family), runsTable(family));
+  // Among families that have begun, one that has not would only be a row of empty charts.
+  if (FAMILIES.length > 1 && family.runs.every((run) => run.state === "not started")) return [results];
   return [
-    DATA.sweep && made("results", "Results", "Results", family.rates.length > 1 ? rateChart(family) : null, resultsTable(family), runsTable(family)),
+    results,
     made("loss", "Loss", "Loss", lossChart(family)),
     ...[...visionParts(family), ...diffusionParts(family), ...expertParts(family)].map(([id, title, content]) => made(id, title, title, content)),
     made("optimisation", "Optimisation", "Optimisation", el("div", { class: "pair" }, gradientChart(family), learningRateChart(family))),

@@ -60,7 +60,7 @@ function speedColumn(family) {
 function resultsTable(family) {
   const best = bestGroup(family);
   const anyAccuracy = family.groups.some((group) => group.accuracy.count);
-  const measures = familyMeasures(family);
+  const measures = familyMeasures(family).filter((measure) => !measure.part);
   const columns = [
     { title: "Variant", value: (g) => g.variant, cell: (g) => [el("span", { class: "dot", style: `background:${g.color}` }), g.variant] },
     { title: "Learning rate", numeric: true, value: (g) => g.lr, cell: (g) => formatLearningRate(g.lr) },
