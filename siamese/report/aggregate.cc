@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <tuple>
 #include <utility>
 
 #include <fmt/format.h>
@@ -35,27 +36,34 @@ void pool(const std::vector<AccuracyGroup>& from, std::vector<AccuracyGroup>& in
 }
 
 void summarise(const std::vector<RunRecord>& runs, ResultGroup& group) {
-  std::vector<double> speeds;
+  std::vector<double> tokens, samples;
+  const auto keep = [](double speed, std::vector<double>& speeds) {
+    if (std::isfinite(speed)) speeds.push_back(speed);
+  };
   for (size_t index : group.runs) {
     group.finished += runs[index].state == RunState::finished;
     group.diverged += runs[index].state == RunState::diverged;
     group.stuck += runs[index].stuck;
-    const double speed = runs[index].median_tokens_per_s();
-    if (std::isfinite(speed)) speeds.push_back(speed);
+    keep(runs[index].median_tokens_per_s(), tokens);
+    keep(runs[index].median_samples_per_s(), samples);
   }
   group.partial = group.finished == 0 && group.diverged < group.runs.size();
-  group.tokens_per_s = median(std::move(speeds));
+  group.tokens_per_s = median(std::move(tokens));
+  group.samples_per_s = median(std::move(samples));
 
   std::vector<double> val, train, accuracy;
+  std::map<std::string, std::vector<double>> measures;
   for (size_t index : averaged_runs(runs, group)) {
     val.push_back(runs[index].final_val_loss());
     train.push_back(runs[index].final_train_loss());
     accuracy.push_back(runs[index].final_accuracy());
+    for (const auto& [name, value] : runs[index].final_measures()) measures[name].push_back(value);
     if (const EvalRow* row = runs[index].last_accuracy()) pool(row->groups, group.accuracy_groups);
   }
   group.val_loss = mean_spread(val);
   group.train_loss = mean_spread(train);
   group.accuracy = mean_spread(accuracy);
+  for (const auto& [name, values] : measures) group.measures[name] = mean_spread(values);
 }
 
 bool same_lr(double a, double b) { return a == b || (std::isnan(a) && std::isnan(b)); }
@@ -72,7 +80,7 @@ std::string stuck_message(const std::vector<RunRecord>& runs, const RunRecord& r
   if (run.state != RunState::finished || !(last > half)) return "";  // also when a number is missing
   std::map<double, std::vector<double>> at_other_rates;
   for (const RunRecord& other : runs) {
-    if (other.variant != run.variant || other.state != RunState::finished) continue;
+    if (other.family != run.family || other.variant != run.variant || other.state != RunState::finished) continue;
     if (std::isfinite(other.lr) && other.lr != run.lr) at_other_rates[other.lr].push_back(final_loss(other));
   }
   for (const auto& [lr, losses] : at_other_rates) {
@@ -102,16 +110,18 @@ std::vector<RunRecord> mark_stuck(std::vector<RunRecord> runs) {
 
 std::vector<ResultGroup> group_results(const std::vector<RunRecord>& runs) {
   std::vector<ResultGroup> groups;
-  std::map<std::string, size_t> variant_order;
+  std::map<std::string, size_t> family_order, variant_order;
   for (size_t index = 0; index < runs.size(); ++index) {
     const RunRecord& run = runs[index];
+    family_order.emplace(run.family, family_order.size());
     variant_order.emplace(run.variant, variant_order.size());
     auto group = std::find_if(groups.begin(), groups.end(), [&](const ResultGroup& candidate) {
-      return candidate.variant == run.variant && same_lr(candidate.lr, run.lr);
+      return candidate.family == run.family && candidate.variant == run.variant && same_lr(candidate.lr, run.lr);
     });
     if (group == groups.end()) {
       groups.emplace_back();
       group = groups.end() - 1;
+      group->family = run.family;
       group->variant = run.variant;
       group->lr = run.lr;
     }
@@ -119,15 +129,26 @@ std::vector<ResultGroup> group_results(const std::vector<RunRecord>& runs) {
   }
   // A missing learning rate sorts last: NaN itself has no order.
   const auto lr_key = [](const ResultGroup& group) { return std::isnan(group.lr) ? HUGE_VAL : group.lr; };
-  std::stable_sort(groups.begin(), groups.end(), [&](const ResultGroup& a, const ResultGroup& b) {
-    return std::pair(variant_order[a.variant], lr_key(a)) < std::pair(variant_order[b.variant], lr_key(b));
-  });
+  const auto place = [&](const ResultGroup& group) {
+    return std::tuple(family_order[group.family], variant_order[group.variant], lr_key(group));
+  };
+  std::stable_sort(groups.begin(), groups.end(),
+                   [&](const ResultGroup& a, const ResultGroup& b) { return place(a) < place(b); });
   for (ResultGroup& group : groups) {
     std::stable_sort(group.runs.begin(), group.runs.end(),
                      [&](size_t a, size_t b) { return runs[a].seed < runs[b].seed; });
     summarise(runs, group);
   }
   return groups;
+}
+
+std::vector<std::vector<ResultGroup>> split_by_family(const std::vector<ResultGroup>& groups) {
+  std::vector<std::vector<ResultGroup>> families;
+  for (const ResultGroup& group : groups) {
+    if (families.empty() || families.back().front().family != group.family) families.emplace_back();
+    families.back().push_back(group);
+  }
+  return families;
 }
 
 }  // namespace siamese::report

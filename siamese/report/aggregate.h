@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,7 @@
 namespace siamese::report {
 
 struct ResultGroup {
+  std::string family;
   std::string variant;
   double lr = kMissing;
   std::vector<size_t> runs;  // indices, in order of seed
@@ -21,17 +23,22 @@ struct ResultGroup {
   bool partial = false;
 
   MeanSpread val_loss, train_loss, accuracy;
+  std::map<std::string, MeanSpread> measures;  // by name (measures.h); those that at least one of the runs has
   double tokens_per_s = kMissing;              // median over all runs of each run's median
+  double samples_per_s = kMissing;
   std::vector<AccuracyGroup> accuracy_groups;  // last evaluations, answers pooled over the runs
 };
 
 // A finished run is stuck when its final loss (held-out, else training) is above half of its first loss, while the same
-// variant at another learning rate (mean of the finished runs there) ends at or below that half: the rate broke it.
-// Such a run becomes `diverged`, and its message says why. A variant that learns at no rate is not stuck but bad, and
-// stays in the means.
+// variant of the same family at another learning rate (mean of the finished runs there) ends at or below that half: the
+// rate broke it. Such a run becomes `diverged`, and its message says why. A variant that learns at no rate is not stuck
+// but bad, and stays in the means.
 std::vector<RunRecord> mark_stuck(std::vector<RunRecord> runs);
 
-// Variants in the order they first appear, learning rates ascending within each.
+// Families in the order they first appear, variants of each likewise, learning rates ascending within each.
 std::vector<ResultGroup> group_results(const std::vector<RunRecord>& runs);
+
+// The groups family by family. Losses of two families are losses of two different things: they share no table.
+std::vector<std::vector<ResultGroup>> split_by_family(const std::vector<ResultGroup>& groups);
 
 }  // namespace siamese::report

@@ -1,6 +1,13 @@
 #include "siamese/report/json_fields.h"
 
+#include <cmath>
+#include <system_error>
+
 #include <nlohmann/json.hpp>
+
+#include "siamese/base/check.h"
+#include "siamese/io/json_lines.h"
+#include "siamese/report/measures.h"
 
 namespace siamese::report {
 
@@ -41,6 +48,31 @@ void read_accuracy(const json& object, EvalRow& row) {
     if (!group.is_object()) continue;
     row.groups.push_back({text_or(group, "operation"), integer_or(group, "digits", 0), integer_or(group, "correct", 0),
                           integer_or(group, "count", 0)});
+  }
+}
+
+Measures read_measures(const json& measures) {
+  Measures read;
+  for (const auto& [name, value] : measures.items()) {
+    if (is_measure(name) && value.is_number() && std::isfinite(value.get<double>())) read[name] = value.get<double>();
+  }
+  return read;
+}
+
+void for_each_object(const std::filesystem::path& path, std::vector<std::string>& notes,
+                     const std::function<void(const json&)>& use) {
+  std::error_code ignored;
+  if (!std::filesystem::exists(path, ignored)) return;
+  std::vector<std::string> lines;
+  try {
+    lines = io::read_json_lines(path);
+  } catch (const Error& error) {
+    notes.push_back(error.what());
+    return;
+  }
+  for (const std::string& line : lines) {
+    const json object = json::parse(line, nullptr, false);
+    if (object.is_object()) use(object);
   }
 }
 

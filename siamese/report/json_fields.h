@@ -2,7 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
+#include <functional>
 #include <string>
+#include <vector>
 
 #include <nlohmann/json_fwd.hpp>
 
@@ -18,5 +21,13 @@ const nlohmann::json& object_or_empty(const nlohmann::json& object, const char* 
 
 // `correct`, `count` and `groups` of the `accuracy` of an evaluation or a record line; nothing when it has none.
 void read_accuracy(const nlohmann::json& object, EvalRow& row);
+
+// The values of `measures` that have a name of measures.h and are finite.
+Measures read_measures(const nlohmann::json& measures);
+
+// Calls `use` with each object of a JSON Lines file; with none, and a note, when it is damaged. A missing file has
+// none.
+void for_each_object(const std::filesystem::path& path, std::vector<std::string>& notes,
+                     const std::function<void(const nlohmann::json&)>& use);
 
 }  // namespace siamese::report

@@ -3,39 +3,22 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <string_view>
 
 #include <nlohmann/json.hpp>
 
 #include "siamese/report/config_difference.h"
 #include "siamese/report/downsample.h"
+#include "siamese/report/measures.h"
 #include "siamese/report/page.h"
+#include "siamese/report/page_families.h"
+#include "siamese/report/page_numbers.h"
 
 namespace siamese::report {
 
 namespace {
 
 using nlohmann::json;
-
-constexpr int kCurveDigits = 5;
-constexpr int kDepthDigits = 4;
-
-json number(double value, int digits = 7) {
-  if (!std::isfinite(value)) return nullptr;
-  const double rounded = round_significant(value, digits);
-  // "3" instead of "3.0": most of a page is numbers.
-  if (rounded == std::floor(rounded) && std::fabs(rounded) < 1e15) return static_cast<int64_t>(rounded);
-  return rounded;
-}
-
-json numbers(const std::vector<double>& values, int digits) {
-  json list = json::array();
-  for (double value : values) list.push_back(number(value, digits));
-  return list;
-}
-
-json spread(const MeanSpread& value) {
-  return {{"mean", number(value.mean)}, {"spread", number(value.spread)}, {"count", value.count}};
-}
 
 json accuracy_groups(const std::vector<AccuracyGroup>& groups) {
   json list = json::array();
@@ -64,6 +47,7 @@ json depth_profiles(const std::vector<SiteSnapshot>& snapshots) {
   std::vector<std::string> names;
   const SiteSnapshot* widest = nullptr;
   for (const SiteSnapshot& snapshot : snapshots) {
+    if (snapshot.sites.empty()) continue;
     if (!widest || snapshot.sites.size() > widest->sites.size()) widest = &snapshot;
     for (const SiteRow& site : snapshot.sites) {
       for (const StreamRms& stream : site.streams) {
@@ -76,6 +60,7 @@ json depth_profiles(const std::vector<SiteSnapshot>& snapshots) {
   for (const SiteRow& site : widest->sites) object["sites"].push_back({{"block", site.block}, {"kind", site.kind}});
   for (const SiteSnapshot& snapshot : snapshots) {
     const size_t count = snapshot.sites.size();
+    if (count == 0) continue;
     std::vector<double> grad(count), in(count), out(count);
     std::vector<std::vector<double>> before(names.size(), std::vector<double>(count, kMissing)), after = before;
     for (size_t at = 0; at < count; ++at) {
@@ -102,45 +87,63 @@ json depth_profiles(const std::vector<SiteSnapshot>& snapshots) {
   return object;
 }
 
+// Curves that only some families have: no key without a value.
+void add_family_curves(const RunRecord& run, const StepGrid& grid, json& object) {
+  for (const char* key : {"balance_loss", "router_z_loss", "expert_max_load", "mse", "vlb"}) {
+    for (const StepColumn& column : step_columns()) {
+      const std::vector<double>& values = run.metrics.*column.values;
+      const auto recorded = [](double value) { return std::isfinite(value); };
+      if (std::string_view(column.key) != key || std::none_of(values.begin(), values.end(), recorded)) continue;
+      object[key] = curve(grid, run, values);
+    }
+  }
+}
+
 json run_object(const RunRecord& run, const StepGrid& grid) {
   json evals = json::array();
-  for (const EvalRow& row : run.evals) {
-    evals.push_back({{"step", row.step}, {"loss", number(row.loss)}, {"accuracy", number(row.accuracy())}});
-  }
+  for (const EvalRow& row : run.evals) evals.push_back(eval_object(row));
   const EvalRow* last = run.last_accuracy();
   const StepColumns& metrics = run.metrics;
-  return {{"dir", run.dir},
-          {"variant", run.variant},
-          {"lr", number(run.lr)},
-          {"seed", run.seed < 0 ? json(nullptr) : json(run.seed)},
-          {"state", state_text(run.state)},
-          {"recorded", run.recorded.has_value()},
-          {"scheme", run.scheme},
-          {"label", run.label},
-          {"message", run.message},
-          {"step", run.step},
-          {"steps", run.steps},
-          {"parameters", run.parameters},
-          {"tokens", metrics.tokens.empty() ? json(nullptr) : number(metrics.tokens.back(), 12)},
-          {"skipped", metrics.skipped},
-          {"seconds", number(run.seconds())},
-          {"train_loss", number(run.final_train_loss())},
-          {"val_loss", number(run.final_val_loss())},
-          {"accuracy", number(run.final_accuracy())},
-          {"accuracy_groups", accuracy_groups(last ? last->groups : std::vector<AccuracyGroup>{})},
-          {"tokens_per_s", number(run.median_tokens_per_s(), kCurveDigits)},
-          {"loss", curve(grid, run, metrics.loss)},
-          {"grad_norm", curve(grid, run, metrics.grad_norm)},
-          {"lr_curve", curve(grid, run, metrics.lr)},
-          {"speed", curve(grid, run, metrics.tokens_per_s)},
-          {"evals", std::move(evals)},
-          {"depth", depth_profiles(run.snapshots)},
-          {"config", run.config_text},
-          {"notes", run.notes}};
+  json object{{"dir", run.dir},
+              {"family", run.family},
+              {"variant", run.variant},
+              {"lr", number(run.lr)},
+              {"seed", run.seed < 0 ? json(nullptr) : json(run.seed)},
+              {"state", state_text(run.state)},
+              {"recorded", run.recorded.has_value()},
+              {"scheme", run.scheme},
+              {"label", run.label},
+              {"message", run.message},
+              {"step", run.step},
+              {"steps", run.steps},
+              {"parameters", run.parameters},
+              {"tokens", metrics.tokens.empty() ? json(nullptr) : number(metrics.tokens.back(), 12)},
+              {"skipped", metrics.skipped},
+              {"seconds", number(run.seconds())},
+              {"train_loss", number(run.final_train_loss())},
+              {"val_loss", number(run.final_val_loss())},
+              {"accuracy", number(run.final_accuracy())},
+              {"accuracy_groups", accuracy_groups(last ? last->groups : std::vector<AccuracyGroup>{})},
+              {"tokens_per_s", number(run.median_tokens_per_s(), kCurveDigits)},
+              {"samples_per_s", number(run.median_samples_per_s(), kCurveDigits)},
+              {"measures", measures_object(run.final_measures())},
+              {"loss", curve(grid, run, metrics.loss)},
+              {"grad_norm", curve(grid, run, metrics.grad_norm)},
+              {"lr_curve", curve(grid, run, metrics.lr)},
+              {"speed", curve(grid, run, sees_images(run.family) ? metrics.samples_per_s : metrics.tokens_per_s)},
+              {"evals", std::move(evals)},
+              {"depth", depth_profiles(run.snapshots)},
+              {"experts", expert_loads(run.snapshots)},
+              {"confusion", confusion_object(run.evals)},
+              {"config", run.config_text},
+              {"notes", run.notes}};
+  add_family_curves(run, grid, object);
+  return object;
 }
 
 json group_object(const ResultGroup& group) {
-  return {{"variant", group.variant},
+  return {{"family", group.family},
+          {"variant", group.variant},
           {"lr", number(group.lr)},
           {"runs", group.runs},
           {"finished", group.finished},
@@ -150,7 +153,9 @@ json group_object(const ResultGroup& group) {
           {"val_loss", spread(group.val_loss)},
           {"train_loss", spread(group.train_loss)},
           {"accuracy", spread(group.accuracy)},
+          {"measures", measures_object(group.measures)},
           {"tokens_per_s", number(group.tokens_per_s, kCurveDigits)},
+          {"samples_per_s", number(group.samples_per_s, kCurveDigits)},
           {"accuracy_groups", accuracy_groups(group.accuracy_groups)}};
 }
 
@@ -164,6 +169,7 @@ std::string page_data(const Collection& collection, const std::vector<ResultGrou
   const StepGrid grid(last_step);
   json data{{"sweep", collection.is_sweep},
             {"name", collection.name},
+            {"grids_left_out", collection.grids_left_out},
             {"grid", {{"first", json::array()}, {"last", json::array()}}},
             {"runs", json::array()},
             {"groups", json::array()},

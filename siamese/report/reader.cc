@@ -2,7 +2,8 @@
 
 #include <algorithm>
 #include <map>
-#include <optional>
+#include <set>
+#include <string>
 #include <system_error>
 
 #include <nlohmann/json.hpp>
@@ -11,11 +12,11 @@
 #include "siamese/config/value.h"
 #include "siamese/config/yaml.h"
 #include "siamese/io/atomic_file.h"
-#include "siamese/io/json_lines.h"
 #include "siamese/io/run_dir.h"
-#include "siamese/report/downsample.h"
+#include "siamese/report/eval_reader.h"
 #include "siamese/report/json_fields.h"
 #include "siamese/report/recorded.h"
+#include "siamese/report/step_reader.h"
 
 namespace siamese::report {
 
@@ -27,97 +28,6 @@ namespace fs = std::filesystem;
 bool is_there(const fs::path& path) {
   std::error_code ignored;
   return fs::exists(path, ignored);
-}
-
-// The objects of a JSON Lines file; none, and a note, when it is missing or damaged.
-template <class Use>
-void for_each_object(const fs::path& path, std::vector<std::string>& notes, Use use) {
-  if (!is_there(path)) return;
-  std::vector<std::string> lines;
-  try {
-    lines = io::read_json_lines(path);
-  } catch (const Error& error) {
-    notes.push_back(error.what());
-    return;
-  }
-  for (const std::string& line : lines) {
-    const json object = json::parse(line, nullptr, false);
-    if (object.is_object()) use(object);
-  }
-}
-
-SiteSnapshot parse_snapshot(const json& object) {
-  SiteSnapshot snapshot{integer_or(object, "step", 0), {}};
-  for (const json& site : array_or_empty(object, "sites")) {
-    if (!site.is_object()) continue;
-    SiteRow row;
-    row.block = integer_or(site, "block", 0);
-    row.kind = text_or(site, "kind");
-    row.grad_norm = number_or(site, "grad_norm");
-    row.branch_in = number_or(site, "branch_in");
-    row.branch_out = number_or(site, "branch_out");
-    for (const json& stream : array_or_empty(site, "streams")) {
-      if (!stream.is_object()) continue;
-      row.streams.push_back({text_or(stream, "name"), number_or(stream, "before"), number_or(stream, "after")});
-    }
-    snapshot.sites.push_back(std::move(row));
-  }
-  return snapshot;
-}
-
-// A resumed run writes some steps again: the newer line wins.
-void forget_from(int64_t step, RunRecord& run) {
-  StepColumns& columns = run.metrics;
-  while (!columns.step.empty() && columns.step.back() >= step) {
-    columns.step.pop_back();
-    for (auto* column :
-         {&columns.loss, &columns.grad_norm, &columns.lr, &columns.tokens_per_s, &columns.step_ms, &columns.tokens}) {
-      column->pop_back();
-    }
-  }
-  while (!run.snapshots.empty() && run.snapshots.back().step >= step) run.snapshots.pop_back();
-}
-
-void read_metrics(const fs::path& path, RunRecord& run) {
-  StepColumns& columns = run.metrics;
-  Thinning thinning(kSnapshotLimit);
-  int64_t recorded = 0;
-  std::optional<SiteSnapshot> newest;
-  for_each_object(path, run.notes, [&](const json& object) {
-    const int64_t step = integer_or(object, "step", 0);
-    if (step < 1) return;
-    if (!columns.step.empty() && step <= columns.step.back()) forget_from(step, run);
-    columns.step.push_back(step);
-    columns.loss.push_back(number_or(object, "loss"));
-    columns.grad_norm.push_back(number_or(object, "grad_norm"));
-    columns.lr.push_back(number_or(object, "lr"));
-    columns.tokens_per_s.push_back(number_or(object, "tokens_per_s"));
-    columns.step_ms.push_back(number_or(object, "step_ms"));
-    columns.tokens.push_back(number_or(object, "tokens"));
-    const auto skipped = object.find("skipped");
-    if (skipped != object.end() && skipped->is_boolean() && skipped->get<bool>()) ++columns.skipped;
-    if (array_or_empty(object, "sites").empty()) return;
-    const bool wanted = thinning.wants(recorded++);
-    newest = parse_snapshot(object);
-    if (!wanted) return;
-    run.snapshots.push_back(*newest);
-    thinning.taken(run.snapshots);
-  });
-  // The last profile is the one people look at first (where did it blow up?): it is never thinned away.
-  if (newest && (run.snapshots.empty() || run.snapshots.back().step < newest->step)) {
-    run.snapshots.push_back(std::move(*newest));
-  }
-}
-
-void read_evals(const fs::path& path, RunRecord& run) {
-  for_each_object(path, run.notes, [&](const json& object) {
-    EvalRow row;
-    row.step = integer_or(object, "step", 0);
-    row.loss = number_or(object, "loss");
-    read_accuracy(object, row);
-    while (!run.evals.empty() && run.evals.back().step >= row.step) run.evals.pop_back();
-    run.evals.push_back(std::move(row));
-  });
 }
 
 void read_run_file(const fs::path& path, RunRecord& run) {
@@ -153,6 +63,7 @@ void read_config(const fs::path& path, RunRecord& run) {
   try {
     run.config_text = io::read_file(path);
     run.config = config::flatten(config::parse_yaml(run.config_text, path.string()));
+    run.family = family_of(run.config);
   } catch (const Error& error) {
     run.notes.push_back(error.what());
   }
@@ -184,6 +95,23 @@ RunRecord read_run_of_sweep(const fs::path& sweep, const std::string& dir,
   return run;
 }
 
+// A run that has not started has no config and so no family of its own. It is taken for that of its variant, else for
+// that of all the others; where those differ nobody knows yet.
+void guess_families(std::vector<RunRecord>& runs) {
+  std::set<std::string> families;
+  std::map<std::string, std::string> of_variant;
+  for (const RunRecord& run : runs) {
+    if (run.config.empty()) continue;
+    families.insert(run.family);
+    of_variant.emplace(run.variant, run.family);
+  }
+  for (RunRecord& run : runs) {
+    if (!run.config.empty() || families.empty()) continue;
+    const auto like = of_variant.find(run.variant);
+    run.family = like != of_variant.end() ? like->second : families.size() == 1 ? *families.begin() : kFamilyNotKnown;
+  }
+}
+
 Collection read_sweep(const fs::path& folder) {
   const fs::path path = folder / io::kSweepFile;
   const json object = json::parse(io::read_file(path), nullptr, false);
@@ -204,6 +132,7 @@ Collection read_sweep(const fs::path& folder) {
     run.seed = integer_or(entry, "seed", run.seed);
     sweep.runs.push_back(std::move(run));
   }
+  guess_families(sweep.runs);
   return sweep;
 }
 

@@ -3,7 +3,7 @@
 // A run of a sweep without a folder of its own may have a line in recorded.jsonl beside it (recorded.h).
 #pragma once
 
-#include <cstdint>
+#include <cstddef>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -12,12 +12,14 @@
 
 namespace siamese::report {
 
-inline constexpr int64_t kSnapshotLimit = 60;  // recorded depth profiles kept per run, evenly spread
+// Stands for the family of a run that has not started, in a sweep of several families.
+inline constexpr const char* kFamilyNotKnown = "not started";
 
 struct Collection {
   bool is_sweep = false;
   std::string name;
   std::vector<RunRecord> runs;  // exactly one for a run folder
+  size_t grids_left_out = 0;    // sample grids that would have made the page too large (sample_grids.h)
 };
 
 RunRecord read_run(const std::filesystem::path& folder);

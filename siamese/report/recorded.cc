@@ -51,13 +51,19 @@ RunRecord parse_line(const json& line, const std::string& where) {
   }
   for (const auto& [key, text] : run.config) run.config_text += key + ": " + text + "\n";
   run.steps = planned_steps(run);
+  run.family = family_of(run.config);
 
   EvalRow last{integer_or(line, "eval_step", 0), number_or(line, "val_loss"), 0, 0, {}};
   read_accuracy(line, last);
+  last.measures = read_measures(object_or_empty(line, "measures"));
   if (last.step > 0) run.evals.push_back(std::move(last));
 
-  run.recorded = RecordedNumbers{number_or(line, "first_loss"), number_or(line, "train_loss"),
-                                 number_or(line, "tokens_per_s"), number_or(line, "seconds")};
+  run.recorded = RecordedNumbers{.first_loss = number_or(line, "first_loss"),
+                                 .train_loss = number_or(line, "train_loss"),
+                                 .tokens_per_s = number_or(line, "tokens_per_s"),
+                                 .seconds = number_or(line, "seconds"),
+                                 .samples_per_s = number_or(line, "samples_per_s"),
+                                 .measures = read_measures(object_or_empty(line, "measures"))};
   const json& curve = object_or_empty(line, "curve");
   const json& steps = array_or_empty(curve, "steps");
   for (size_t at = 0; at < steps.size(); ++at) {
@@ -66,11 +72,9 @@ RunRecord parse_line(const json& line, const std::string& where) {
       throw DataError(where + ": curve: steps: expected ascending whole numbers");
     }
     run.metrics.step.push_back(step);
-    run.metrics.loss.push_back(number_at(array_or_empty(curve, "loss"), at));
-    run.metrics.grad_norm.push_back(number_at(array_or_empty(curve, "grad_norm"), at));
-  }
-  for (auto* column : {&run.metrics.lr, &run.metrics.tokens_per_s, &run.metrics.step_ms, &run.metrics.tokens}) {
-    column->assign(run.metrics.step.size(), kMissing);
+    for (const StepColumn& column : step_columns()) {
+      (run.metrics.*column.values).push_back(number_at(array_or_empty(curve, column.key), at));
+    }
   }
   return run;
 }

@@ -6,6 +6,7 @@
 #include "siamese/report/page.h"
 #include "siamese/report/page_data.h"
 #include "siamese/report/reader.h"
+#include "siamese/report/sample_grids.h"
 #include "siamese/report/summary.h"
 
 namespace siamese::report {
@@ -21,7 +22,8 @@ Collection read_and_judge(const std::filesystem::path& run_or_sweep) {
 }  // namespace
 
 std::filesystem::path write_report(const std::filesystem::path& run_or_sweep) {
-  const Collection collection = read_and_judge(run_or_sweep);
+  Collection collection = read_and_judge(run_or_sweep);
+  load_sample_grids(run_or_sweep, collection);
   const auto groups = group_results(collection.runs);
   const std::string title = (collection.is_sweep ? "Sweep " : "Run ") + collection.name + " - siamese";
   const std::filesystem::path path = run_or_sweep / io::kReportFile;

@@ -13,7 +13,7 @@ namespace siamese::report {
 std::filesystem::path write_report(const std::filesystem::path& run_or_sweep);
 
 // The final results as a Markdown table, one row per variant and learning rate: mean +- sample standard deviation
-// over the seeds that did not diverge.
+// over the seeds that did not diverge; a table for each family of models when there are several.
 std::string summary_table(const std::filesystem::path& sweep);
 
 }  // namespace siamese::report

@@ -1,7 +1,9 @@
 #include "siamese/report/run_record.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <utility>
 
 #include "siamese/base/enum_text.h"
 #include "siamese/report/statistics.h"
@@ -22,9 +24,56 @@ struct EnumText<report::RunState> {
 
 namespace siamese::report {
 
+std::string family_of(const std::vector<std::pair<std::string, std::string>>& config) {
+  for (const auto& [key, text] : config) {
+    if (key == "model.family" && !text.empty()) return text;
+  }
+  return "lm";
+}
+
 std::string_view state_text(RunState state) { return enum_text(state); }
 
 RunState state_from_text(std::string_view text) { return enum_from_text<RunState>(text).value_or(RunState::unknown); }
+
+std::span<const StepColumn> step_columns() {
+  static constexpr std::array<StepColumn, 12> kColumns{{{"loss", &StepColumns::loss},
+                                                        {"grad_norm", &StepColumns::grad_norm},
+                                                        {"lr", &StepColumns::lr},
+                                                        {"tokens_per_s", &StepColumns::tokens_per_s},
+                                                        {"step_ms", &StepColumns::step_ms},
+                                                        {"tokens", &StepColumns::tokens},
+                                                        {"samples_per_s", &StepColumns::samples_per_s},
+                                                        {"balance_loss", &StepColumns::balance_loss},
+                                                        {"router_z_loss", &StepColumns::router_z_loss},
+                                                        {"expert_max_load", &StepColumns::expert_max_load},
+                                                        {"mse", &StepColumns::mse},
+                                                        {"vlb", &StepColumns::vlb}}};
+  return kColumns;
+}
+
+namespace {
+
+double mean_of_last_steps(const std::vector<double>& values) {
+  constexpr size_t kWindow = 50;
+  double sum = 0;
+  size_t count = 0;
+  for (size_t i = values.size() - std::min(values.size(), kWindow); i < values.size(); ++i) {
+    if (!std::isfinite(values[i])) continue;
+    sum += values[i];
+    ++count;
+  }
+  return count > 0 ? sum / static_cast<double>(count) : kMissing;
+}
+
+double median_after_first(const std::vector<double>& values) {
+  std::vector<double> finite;
+  for (size_t i = values.size() > 1 ? 1 : 0; i < values.size(); ++i) {
+    if (std::isfinite(values[i])) finite.push_back(values[i]);
+  }
+  return median(std::move(finite));
+}
+
+}  // namespace
 
 double EvalRow::accuracy() const {
   return count > 0 ? static_cast<double>(correct) / static_cast<double>(count) : kMissing;
@@ -48,26 +97,26 @@ double RunRecord::final_accuracy() const {
 }
 
 double RunRecord::final_train_loss() const {
-  if (recorded) return recorded->train_loss;
-  constexpr size_t kWindow = 50;
-  const auto& loss = metrics.loss;
-  double sum = 0;
-  size_t count = 0;
-  for (size_t i = loss.size() - std::min(loss.size(), kWindow); i < loss.size(); ++i) {
-    if (!std::isfinite(loss[i])) continue;
-    sum += loss[i];
-    ++count;
-  }
-  return count > 0 ? sum / static_cast<double>(count) : kMissing;
+  return recorded ? recorded->train_loss : mean_of_last_steps(metrics.loss);
 }
 
 double RunRecord::median_tokens_per_s() const {
-  if (recorded) return recorded->tokens_per_s;
-  std::vector<double> speeds;
-  for (size_t i = metrics.tokens_per_s.size() > 1 ? 1 : 0; i < metrics.tokens_per_s.size(); ++i) {
-    if (std::isfinite(metrics.tokens_per_s[i])) speeds.push_back(metrics.tokens_per_s[i]);
+  return recorded ? recorded->tokens_per_s : median_after_first(metrics.tokens_per_s);
+}
+
+double RunRecord::median_samples_per_s() const {
+  return recorded ? recorded->samples_per_s : median_after_first(metrics.samples_per_s);
+}
+
+Measures RunRecord::final_measures() const {
+  if (recorded) return recorded->measures;
+  Measures last;
+  for (const EvalRow& row : evals) {
+    for (const auto& [name, value] : row.measures) last[name] = value;
   }
-  return median(std::move(speeds));
+  const double load = mean_of_last_steps(metrics.expert_max_load);
+  if (std::isfinite(load)) last["expert_max_load"] = load;
+  return last;
 }
 
 double RunRecord::seconds() const {

@@ -5,7 +5,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -21,8 +23,18 @@ enum class RunState { not_started, running, stopped, finished, diverged, unknown
 struct StepColumns {
   std::vector<int64_t> step;
   std::vector<double> loss, grad_norm, lr, tokens_per_s, step_ms, tokens;
-  int64_t skipped = 0;  // steps whose update was skipped
+  std::vector<double> samples_per_s;
+  std::vector<double> balance_loss, router_z_loss, expert_max_load;  // moe
+  std::vector<double> mse, vlb;                                      // dit
+  int64_t skipped = 0;                                               // steps whose update was skipped
 };
+
+// Every column with the key of its values in metrics.jsonl.
+struct StepColumn {
+  const char* key;
+  std::vector<double> StepColumns::*values;
+};
+std::span<const StepColumn> step_columns();
 
 struct StreamRms {
   std::string name;
@@ -37,9 +49,16 @@ struct SiteRow {
   std::vector<StreamRms> streams;
 };
 
+// Share of the routed tokens that went to each expert of one block.
+struct ExpertRow {
+  int64_t block = 0;
+  std::vector<double> load;
+};
+
 struct SiteSnapshot {
   int64_t step = 0;
   std::vector<SiteRow> sites;
+  std::vector<ExpertRow> experts = {};  // moe
 };
 
 struct AccuracyGroup {
@@ -48,23 +67,47 @@ struct AccuracyGroup {
   int64_t correct = 0, count = 0;
 };
 
+// What is measured beside the loss, by name: the names of measures.h and no others.
+using Measures = std::map<std::string, double>;
+
+// counts[i][j]: how many of class i were taken for class j. Square.
+struct Confusion {
+  std::vector<std::string> classes;  // as many as rows; numbers when the classes have no names
+  std::vector<std::vector<int64_t>> counts;
+};
+
+// How the samples of an evaluation were drawn, and the picture of some of them.
+struct Samples {
+  int64_t count = 0, steps = 0;
+  double guidance = kMissing;
+  std::string sampler, classifier;
+  std::string grid;  // path below the run folder; "" when there is none
+  std::string png;   // the bytes of that file, once they were read (sample_grids.h)
+};
+
 struct EvalRow {
   int64_t step = 0;
   double loss = kMissing;
   int64_t correct = 0, count = 0;  // count 0: no accuracy was measured
   std::vector<AccuracyGroup> groups;
+  Measures measures = {};
+  std::optional<Confusion> confusion = std::nullopt;  // kept for the newest evaluation that has one
+  std::optional<Samples> samples = std::nullopt;
   double accuracy() const;
 };
 
 // What a record line says of the whole run; its columns are means over stretches of steps, each named by its last.
 struct RecordedNumbers {
   double first_loss = kMissing, train_loss = kMissing, tokens_per_s = kMissing, seconds = kMissing;
+  double samples_per_s = kMissing;
+  Measures measures = {};
 };
 
 struct RunRecord {
   // Which run this is: from sweep.json, or from run.json when the run stands alone.
   std::string dir;
   std::string variant;
+  std::string family = "lm";  // model.family: lm, moe, vit, dit, or whatever the config says
   double lr = kMissing;
   int64_t seed = -1;  // -1: not known
 
@@ -87,9 +130,13 @@ struct RunRecord {
   double final_accuracy() const;       // last evaluation that measured it
   double final_train_loss() const;     // mean of the last 50 steps
   double median_tokens_per_s() const;  // without the first step, which pays for warm-up
-  double seconds() const;              // sum of step times
+  double median_samples_per_s() const;
+  double seconds() const;           // sum of step times
+  Measures final_measures() const;  // each from the last evaluation that has it; expert_max_load as the training loss
   const EvalRow* last_accuracy() const;
 };
+
+std::string family_of(const std::vector<std::pair<std::string, std::string>>& config);  // lm when it names none
 
 std::string_view state_text(RunState state);
 RunState state_from_text(std::string_view text);  // what is not a state is `unknown`

@@ -8,6 +8,7 @@
 
 namespace siamese::report {
 
+// One table; with several families one for each, below its name.
 std::string summary_markdown(const std::vector<ResultGroup>& groups);
 
 }  // namespace siamese::report

@@ -31,13 +31,15 @@ class Fake {
                 {"step_ms", 99.1 * (1 + 0.04 * noise(step, 2))},
                 {"skipped", lost}};
     if (run_.sites_every > 0 && (step == 1 || step % run_.sites_every == 0)) object["sites"] = sites(step);
+    add_family_step(run_, step, object);
     return object;
   }
 
   json eval_object(int64_t step) const {
     const double value = smooth_loss(step) * 1.04 + 0.005 * noise(step, 5);
     json object{{"schema", 1}, {"step", step}, {"loss", value}, {"perplexity", std::exp(value)}, {"tokens", 98304}};
-    if (!run_.accuracy) return object;
+    add_family_eval(run_, step, object);
+    if (!run_.accuracy || run_.family != "lm") return object;
     json groups = json::array();
     int64_t correct = 0, count = 0;
     const std::vector<std::string> operations{"+", "-", "*"};
@@ -118,12 +120,47 @@ class Fake {
 std::string short_number(double value) { return json(value).dump(); }
 
 std::string config_text(const FakeRun& run) {
-  return "model:\n  family: lm\n  residual: " + run.scheme + "\n  width: 128\n  blocks: " + std::to_string(run.blocks) +
-         "\noptim:\n  lr: " + short_number(run.lr) + "\ntrain:\n  steps: " + std::to_string(run.steps) +
-         "\n  seed: " + std::to_string(run.seed) + "\n";
+  return "model:\n  family: " + run.family + "\n  residual: " + run.scheme +
+         "\n  width: 128\n  blocks: " + std::to_string(run.blocks) + "\noptim:\n  lr: " + short_number(run.lr) +
+         "\ntrain:\n  steps: " + std::to_string(run.steps) + "\n  seed: " + std::to_string(run.seed) + "\n";
 }
 
 }  // namespace
+
+void add_family_step(const FakeRun& run, int64_t step, json& line) {
+  if (run.family == "vit" || run.family == "dit") line["samples_per_s"] = 100 * run.seed;
+  if (run.family == "dit") {
+    line["mse"] = static_cast<double>(step) / 1000;
+    line["vlb"] = static_cast<double>(step) / 10000;
+  }
+  if (run.family != "moe") return;
+  line["balance_loss"] = 2;
+  line["router_z_loss"] = 3;
+  line["expert_max_load"] = 1 + run.seed;
+  if (line.contains("sites")) {
+    line["experts"] = {{{"block", 0}, {"load", {0.25, 0.75}}}, {{"block", 3}, {"load", {0.5, 0.5}}}};
+  }
+}
+
+void add_family_eval(const FakeRun& run, int64_t step, json& line) {
+  if (run.family == "vit") {
+    line["classification"] = {{"top1", {{"correct", 400 + run.seed}, {"count", 512}}},
+                              {"top5", {{"correct", 500}, {"count", 512}}},
+                              {"classes", {"circle", "square"}},
+                              {"confusion", {{200, 56}, {step, 256}}}};
+  }
+  if (run.family == "dit") {
+    line["diffusion"] = {{"mse", 0.25}, {"vlb", 0.03125}};
+    line["samples"] = {{"count", 64},
+                       {"feature_distance", 10 + run.seed},
+                       {"class_agreement", 0.5},
+                       {"sampler", "ddim"},
+                       {"classifier", "runs/judge"},
+                       {"steps", 50},
+                       {"guidance", 1.5},
+                       {"grid", "samples/step" + std::to_string(step) + ".png"}};
+  }
+}
 
 void write_text(const std::filesystem::path& path, const std::string& text) {
   std::ofstream(path, std::ios::binary) << text;

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include <nlohmann/json_fwd.hpp>
+
 namespace siamese::report {
 
 struct FakeRun {
@@ -24,6 +26,7 @@ struct FakeRun {
   bool accuracy = true;
   double floor = 0.5;    // where the loss curve ends
   int64_t spike_at = 0;  // a step with a loss of 40
+  std::string family = "lm";
 };
 
 // The folder is made; its files are config.yaml, metrics.jsonl, eval.jsonl, run.json.
@@ -33,6 +36,13 @@ void write_fake_run(const std::filesystem::path& folder, const FakeRun& run);
 void write_fake_sweep(const std::filesystem::path& folder, const std::string& name, const std::vector<FakeRun>& runs);
 
 std::string fake_run_name(const FakeRun& run);
+
+// What a family adds to a line: moe, vit and dit; nothing for lm. As numbers that a test can work out:
+//   vit  samples_per_s 100 seed; top1 (400 + seed) / 512, top5 500 / 512, two classes
+//   dit  samples_per_s 100 seed; mse step / 1000, vlb step / 10000, feature_distance 10 + seed, class_agreement 0.5
+//   moe  balance_loss 2, router_z_loss 3, expert_max_load 1 + seed, experts of two blocks
+void add_family_step(const FakeRun& run, int64_t step, nlohmann::json& line);
+void add_family_eval(const FakeRun& run, int64_t step, nlohmann::json& line);
 
 void write_text(const std::filesystem::path& path, const std::string& text);
 

@@ -12,6 +12,7 @@
 
 #include "siamese/base/check.h"
 #include "siamese/report/report.h"
+#include "siamese/report/step_reader.h"
 
 namespace siamese::report {
 namespace {

@@ -125,6 +125,23 @@ TEST_F(RecordedTest, ItsCurveIsDrawnWithoutGaps) {
   EXPECT_EQ(data["differences"][0]["key"], "train.seed");
 }
 
+TEST_F(RecordedTest, MeasuresOfALineCountLikeThoseOfAFolder) {
+  const FakeRun here{.variant = "vit", .seed = 1, .family = "vit"}, gone{.variant = "vit", .seed = 2, .family = "vit"};
+  write_fake_sweep(root_, "demo", {here, gone});
+  const std::string table = summary_table(root_);
+  json line = line_of(read_collection(root_).runs[1]);
+  line["samples_per_s"] = 200;
+  line["measures"] = {{"top1", 402.0 / 512}, {"top5", 500.0 / 512}, {"mse", nullptr}, {"beauty", 3}};
+  write_text(root_ / "recorded.jsonl", line.dump() + "\n");
+  fs::remove_all(root_ / fake_run_name(gone));
+  const RunRecord run = read_collection(root_).runs[1];
+  ASSERT_TRUE(run.recorded);
+  EXPECT_EQ(run.family, "vit");
+  EXPECT_EQ(run.final_measures(), (Measures{{"top1", 402.0 / 512}, {"top5", 500.0 / 512}}));  // no name of its own
+  EXPECT_EQ(run.evals.back().measures.at("top1"), 402.0 / 512);
+  EXPECT_EQ(summary_table(root_), table);
+}
+
 TEST_F(RecordedTest, AFolderThatHasNotEndedGivesWay) {
   write_fake_sweep(root_, "demo", {FakeRun{}});
   const RunRecord ended = read_collection(root_).runs[0];

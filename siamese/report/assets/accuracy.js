@@ -19,11 +19,11 @@ function heatTable(groups) {
     el("tbody", {}, operations.map((operation) => line(operation, (g) => g.operation === operation)), operations.length > 1 ? line("all", () => true) : null)));
 }
 
-function accuracyTables() {
+function accuracyTables(family) {
   const holder = el("div", { class: "card" });
   const refresh = () => {
     const cards = [];
-    for (const group of visibleGroups()) {
+    for (const group of visibleGroups(family)) {
       const cells = DATA.sweep ? group.accuracy_groups : group.members[0].accuracy_groups;
       if (!cells.length) {
         if (DATA.sweep) cards.push([group, emptyNote(group.diverged === group.runs.length ? "Every run diverged." : "Not measured yet.")]);
@@ -37,7 +37,7 @@ function accuracyTables() {
         el("p", { class: "card-lead" }, "Percent of exact answers at the last evaluation" + (DATA.sweep ? ", pooled over seeds" : "")))),
       measured ? el("div", { class: "heat-grid" }, cards.map(([group, table]) => el("div", { class: "heat-card" },
         DATA.sweep ? el("h4", {}, el("span", { class: "dot", style: `background:${group.color}` }), group.name) : null, table)))
-        : emptyNote(visible.size ? "No accuracy has been measured by operation." : NOTHING_SHOWN));
+        : emptyNote(visibleGroups(family).length ? "No accuracy has been measured by operation." : NOTHING_SHOWN));
   };
   onVisibleChange(refresh);
   refresh();

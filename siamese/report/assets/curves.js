@@ -21,7 +21,7 @@ function divergedList(groups) {
       `ended at step ${formatCount(run.step)}`, run.message ? ` \u2013 ${run.message}` : ""))))];
 }
 
-function lossChart() {
+function lossChart(family) {
   const show = { train: true, val: true };
   let span = DEFAULT_SPAN;
   const keys = [["train", "Train"], ["val", "Validation"]].map(([key, text]) =>
@@ -39,7 +39,7 @@ function lossChart() {
     controls: [smoothingSlider(span, (chosen) => { span = chosen; refresh(); })],
   });
   function refresh() {
-    const groups = visibleGroups();
+    const groups = visibleGroups(family);
     const series = [];
     const marks = [];
     for (const group of groups) {
@@ -74,19 +74,19 @@ function lossChart() {
   return chart.node;
 }
 
-function quantityChart(quantity, spec, initialSpan) {
+function quantityChart(family, quantity, spec, initialSpan) {
   let span = initialSpan;
   const chart = createChart({
     xLabel: "step", height: 280, formatTitle: stepTitle, ...spec,
     controls: spec.smoothing === false ? [] : [smoothingSlider(span, (chosen) => { span = chosen; refresh(); })],
   });
   function refresh() {
-    const groups = visibleGroups();
+    const groups = visibleGroups(family);
     const curves = groups.map((group) =>
       groupCurves(group, quantity, span, {
         name: DATA.sweep ? group.name : spec.title.toLowerCase(), crowded: groups.length > 3 }));
     chart.update({
-      series: curves.flatMap((curve) => curve.series),
+      series: [...curves.flatMap((curve) => curve.series), ...(spec.evals ? evalDots(groups, spec.evals) : [])],
       marks: spec.marks === false ? [] : curves.flatMap((curve) => curve.marks),
       spec: { empty: groups.length ? "No step has been recorded yet." : NOTHING_SHOWN },
     });
@@ -96,34 +96,59 @@ function quantityChart(quantity, spec, initialSpan) {
   return chart.node;
 }
 
-function gradientChart() {
-  return quantityChart("grad_norm", { title: "Gradient norm", lead: "Global, before clipping", yLog: true }, EXACT ? 11 : 5);
+function gradientChart(family) {
+  return quantityChart(family, "grad_norm", { title: "Gradient norm", lead: "Global, before clipping", yLog: true }, EXACT ? 11 : 5);
 }
 
-function learningRateChart() {
-  return quantityChart("lr_curve", {
+function learningRateChart(family) {
+  return quantityChart(family, "lr_curve", {
     title: "Learning rate", lead: "As scheduled", smoothing: false, fromZero: true, marks: false, formatY: formatLearningRate,
     formatValue: (value) => formatNumber(value, 3) }, 1);
 }
 
-function throughputChart() {
-  return quantityChart("speed", {
-    title: "Throughput", lead: "Tokens per second", fromZero: true, logToggles: "", marks: false,
+function throughputChart(family) {
+  return quantityChart(family, "speed", {
+    title: "Throughput", lead: family.speed.words, fromZero: true, logToggles: "", marks: false,
     formatY: formatShort, formatValue: formatCount }, DEFAULT_SPAN);
 }
 
-function accuracyChart() {
-  const chart = createChart({
-    title: "Accuracy over training", lead: "Share of exact answers, all groups", xLabel: "step", height: 280, fromZero: true,
-    logToggles: "", formatY: (value) => formatPercent(value, 0), formatValue: (value) => formatPercent(value),
-    formatTitle: stepTitle, inset: 6, empty: "No accuracy has been measured yet.",
-  });
-  const refresh = () => chart.update({
-    series: visibleGroups().map((group) => ({
-      ...groupEvals(group, "accuracy"), name: DATA.sweep ? group.name : "accuracy", group: group.index, color: group.color,
-      dash: group.dash, points: true, errorBars: true, radius: 3 })).filter((one) => one.x.length),
-  });
+// Held-out values beside a training curve.
+function evalDots(groups, field) {
+  return groups.map((group) => ({
+    ...groupEvals(group, field), name: DATA.sweep ? `${group.name} \u00b7 val` : "validation", group: group.index,
+    color: DATA.sweep ? group.color : "var(--series-1)", points: true, errorBars: true, line: !DATA.sweep, width: 1.25, radius: 3,
+  })).filter((one) => one.x.length);
+}
+
+// A measure over evaluations. Several (fields: [[name, text]]): lines of their own in a run, a choice in a sweep, where
+// hue and dash already say which setting a line is.
+function evalChart(family, fields, spec) {
+  let shown = DATA.sweep ? fields.slice(0, 1) : fields;
+  const choice = DATA.sweep && fields.length > 1 ? [segmented("Measure", fields, fields[0][0], (name) => {
+    shown = fields.filter((field) => field[0] === name);
+    refresh();
+  })] : [];
+  const chart = createChart({ xLabel: "step", height: 280, logToggles: "", formatTitle: stepTitle, inset: 6, controls: choice, ...spec });
+  const lineColor = (group, at) => (DATA.sweep ? group.color : `var(--series-${at})`);
+  function refresh() {
+    const groups = visibleGroups(family);
+    const series = groups.flatMap((group) => shown.map(([field, text], at) => ({
+      ...groupEvals(group, field), name: DATA.sweep ? group.name : text, group: group.index, color: lineColor(group, at), dash: group.dash,
+      points: true, errorBars: true, radius: 3 }))).filter((one) => one.x.length);
+    const several = !DATA.sweep && fields.length > 1;
+    chart.update({
+      series, legend: several ? series.map((one) => el("span", { class: "key" }, swatch(one.color, one.dash), one.name)) : [],
+      spec: { empty: groups.length ? spec.empty : NOTHING_SHOWN },
+    });
+  }
   onVisibleChange(refresh);
   refresh();
   return chart.node;
+}
+
+const SHARE_AXIS = { fromZero: true, formatY: (value) => formatPercent(value, 0), formatValue: (value) => formatPercent(value) };
+
+function accuracyChart(family) {
+  return evalChart(family, [["accuracy", "accuracy"]], {
+    title: "Accuracy over training", lead: "Share of exact answers, all groups", empty: "No accuracy has been measured yet.", ...SHARE_AXIS });
 }

@@ -14,22 +14,59 @@ function stepTitle(x) {
   return `Steps ${formatCount(DATA.grid.first[at])}\u2013${formatCount(DATA.grid.last[at])}`;
 }
 
-const VARIANTS = [...new Set(DATA.groups.map((group) => group.variant))];
-const RATES = [...new Set(DATA.groups.map((group) => group.lr))].sort((a, b) => a - b);
+// Families of models share no table and no chart: a loss of one says nothing about a loss of another.
+const FAMILY_TITLES = new Map([["lm", "Language models"], ["moe", "Mixtures of experts"], ["vit", "Image classifiers"], ["dit", "Image diffusion models"], ["not started", "Not started yet"]]);
+const FAMILIES = [...new Set(DATA.groups.length ? DATA.groups.map((group) => group.family) : ["lm"])].map((name) => {
+  const groups = DATA.groups.filter((group) => group.family === name);
+  const images = name === "vit" || name === "dit";
+  return {
+    name, images, title: FAMILY_TITLES.get(name) || name,
+    runs: DATA.runs.filter((run) => run.family === name),
+    variants: [...new Set(groups.map((group) => group.variant))],
+    rates: [...new Set(groups.map((group) => group.lr))].sort((a, b) => a - b),
+    speed: images ? { field: "samples_per_s", title: "Images/s", words: "Images per second" }
+      : { field: "tokens_per_s", title: "Tokens/s", words: "Tokens per second" },
+  };
+});
 
-function variantColor(variant) {
-  return `var(--series-${VARIANTS.indexOf(variant) % COLORS})`;
+function variantColor(family, variant) {
+  return `var(--series-${family.variants.indexOf(variant) % COLORS})`;
 }
 
 // Hue is the variant; the dash tells learning rates apart where a variant shows several (state.js).
-const GROUPS = DATA.groups.map((group, index) => ({
-  ...group,
-  index,
-  members: group.runs.map((at) => DATA.runs[at]),
-  color: variantColor(group.variant),
-  dash: "",
-  name: RATES.length > 1 ? `${group.variant} \u00b7 ${formatLearningRate(group.lr)}` : group.variant,
-}));
+const GROUPS = DATA.groups.map((group, index) => {
+  const family = FAMILIES.find((candidate) => candidate.name === group.family);
+  return {
+    ...group,
+    index,
+    family,
+    members: group.runs.map((at) => DATA.runs[at]),
+    color: variantColor(family, group.variant),
+    dash: "",
+    name: family.rates.length > 1 ? `${group.variant} \u00b7 ${formatLearningRate(group.lr)}` : group.variant,
+  };
+});
+FAMILIES.forEach((family) => { family.groups = GROUPS.filter((group) => group.family === family); });
+
+// What is measured beside the loss; `best` is the end of the scale a result strives for; a `part` of the loss has a
+// chart and a column among the runs, not among the results.
+const MEASURES = [
+  { name: "top1", title: "Top-1", best: "highest", format: (value) => formatPercent(value) },
+  { name: "top5", title: "Top-5", format: (value) => formatPercent(value) },
+  { name: "feature_distance", title: "Feature distance", best: "lowest", format: (value) => formatFixed(value, 2) },
+  { name: "class_agreement", title: "Class agreement", best: "highest", format: (value) => formatPercent(value) },
+  { name: "mse", title: "MSE", part: true, format: (value) => formatFixed(value, 4) },
+  { name: "vlb", title: "VLB", part: true, format: (value) => formatFixed(value, 5) },
+  { name: "expert_max_load", title: "Max load", best: "lowest", format: (value) => formatFixed(value, 2) },
+];
+
+function familyMeasures(family) {
+  return MEASURES.filter((measure) => family.runs.some((run) => isNumber(run.measures[measure.name])));
+}
+
+function groupMeasure(group, name) {
+  return group.measures[name] || { mean: null, spread: null, count: 0 };
+}
 
 function runName(run) {
   const parts = [run.variant];
@@ -75,7 +112,7 @@ function runLine(run, quantity, span) {
 // The lines of one group for one recorded quantity: the mean over seeds with its band; one line when there is one
 // seed; and each diverged run on its own, thin, with a cross where it ended.
 function groupCurves(group, quantity, span, options = {}) {
-  const withData = group.members.filter((run) => lastFinite(run[quantity].mean) >= 0);
+  const withData = group.members.filter((run) => run[quantity] && lastFinite(run[quantity].mean) >= 0);
   const alive = withData.filter((run) => run.state !== "diverged");
   const lost = withData.filter((run) => run.state === "diverged");
   const style = { color: options.color || group.color, dash: group.dash, group: group.index };

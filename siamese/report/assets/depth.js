@@ -19,15 +19,15 @@ function groupProfiles(group, step) {
   return (living.length ? living : group.members).map((run) => profileAt(run, step)).filter(Boolean);
 }
 
-function depthSection() {
-  const steps = [...new Set(DATA.runs.flatMap((run) => (run.depth ? run.depth.steps : [])))].sort((a, b) => a - b);
+function depthSection(family) {
+  const steps = [...new Set(family.runs.flatMap((run) => (run.depth ? run.depth.steps : [])))].sort((a, b) => a - b);
   if (!steps.length) return [el("div", { class: "card" }, emptyNote("No depth profile has been recorded yet."))];
   const view = { step: steps[steps.length - 1], kind: "all", log: true, what: "streams" };
-  const kinds = [...new Set(DATA.runs.flatMap((run) => (run.depth ? run.depth.sites.map((site) => site.kind) : [])))];
+  const kinds = [...new Set(family.runs.flatMap((run) => (run.depth ? run.depth.sites.map((site) => site.kind) : [])))];
 
   const keep = (sites) => sites.map((site, at) => at).filter((at) => view.kind === "all" || sites[at].kind === view.kind);
   const siteTitle = (x) => {
-    const run = DATA.runs.find((candidate) => candidate.depth && candidate.depth.sites[x]);
+    const run = family.runs.find((candidate) => candidate.depth && candidate.depth.sites[x]);
     const site = run && run.depth.sites[x];
     return site ? `Site ${x} \u00b7 block ${site.block} \u00b7 ${site.kind}` : `Site ${x}`;
   };
@@ -40,7 +40,7 @@ function depthSection() {
 
   function drawGradient() {
     gradient.update({
-      series: visibleGroups().flatMap((group) => {
+      series: visibleGroups(family).flatMap((group) => {
         const profiles = groupProfiles(group, view.step);
         if (!profiles.length) return [];
         const at = keep(profiles[0].sites);
@@ -50,7 +50,7 @@ function depthSection() {
         const high = lists.length > 1 ? at.map((_, i) => columnExtreme(lists, i, Math.max)) : null;
         return [{ name: DATA.sweep ? group.name : "gradient norm", group: group.index, color: group.color, dash: group.dash, x: at, y: meanColumn(lists), low, high }];
       }),
-      spec: { empty: visible.size ? "No depth profile has been recorded for these runs." : NOTHING_SHOWN },
+      spec: { empty: visibleGroups(family).length ? "No depth profile has been recorded for these runs." : NOTHING_SHOWN },
     });
   }
 
@@ -73,7 +73,7 @@ function depthSection() {
   }
 
   function drawPanels() {
-    const groups = visibleGroups();
+    const groups = visibleGroups(family);
     const nodes = [];
     const single = groups.length === 1;
     // One common vertical range, or the panels could not be compared.
@@ -103,7 +103,7 @@ function depthSection() {
     panels.classList.toggle("pairs", groups.length === 2 || groups.length === 4);
     panels.replaceChildren(...(nodes.length ? nodes : [emptyNote(NOTHING_SHOWN)]));
     caption.textContent = (view.what === "branch" ? "RMS of what goes into each branch and what comes out"
-      : "RMS of each stream as a site reads it: solid before its own norm, dashed after") + (DATA.runs.length > 1 ? "; mean over seeds" : "");
+      : "RMS of each stream as a site reads it: solid before its own norm, dashed after") + (family.runs.length > 1 ? "; mean over seeds" : "");
   }
 
   const refresh = () => { drawGradient(); drawPanels(); };

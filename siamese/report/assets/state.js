@@ -7,17 +7,19 @@ function onVisibleChange(listener) {
   listeners.push(listener);
 }
 
-function visibleGroups() {
-  return GROUPS.filter((group) => visible.has(group.index));
+function visibleGroups(family) {
+  return family.groups.filter((group) => visible.has(group.index));
 }
 
 // Solid lines as long as no variant shows two learning rates; past eight variants, where hues repeat, dashes help too.
 function restyle() {
-  const shown = visibleGroups();
-  const several = new Set(shown.map((group) => group.variant)).size < shown.length;
-  for (const group of GROUPS) {
-    const cycle = Math.floor(VARIANTS.indexOf(group.variant) / COLORS);
-    group.dash = DASHES[((several ? RATES.indexOf(group.lr) : 0) + cycle) % DASHES.length];
+  for (const family of FAMILIES) {
+    const shown = visibleGroups(family);
+    const several = new Set(shown.map((group) => group.variant)).size < shown.length;
+    for (const group of family.groups) {
+      const cycle = Math.floor(family.variants.indexOf(group.variant) / COLORS);
+      group.dash = DASHES[((several ? family.rates.indexOf(group.lr) : 0) + cycle) % DASHES.length];
+    }
   }
 }
 
@@ -27,22 +29,22 @@ function announce() {
 }
 
 // The learning rate at which each variant did best; the first one while there is no result.
-function bestPerVariant() {
-  return VARIANTS.map((variant) => {
-    const own = GROUPS.filter((group) => group.variant === variant);
+function bestPerVariant(family) {
+  return family.variants.map((variant) => {
+    const own = family.groups.filter((group) => group.variant === variant);
     const judged = own.filter((group) => isNumber(group.val_loss.mean));
     return judged.length ? judged.reduce((a, b) => (b.val_loss.mean < a.val_loss.mean ? b : a)) : own[0];
   });
 }
 
-function setVisible(groups) {
-  visible.clear();
+function setVisible(family, groups) {
+  family.groups.forEach((group) => visible.delete(group.index));
   groups.forEach((group) => visible.add(group.index));
   announce();
 }
 
 const CROWDED = 8;
-(GROUPS.length > CROWDED ? bestPerVariant() : GROUPS).forEach((group) => visible.add(group.index));
+FAMILIES.forEach((family) => (family.groups.length > CROWDED ? bestPerVariant(family) : family.groups).forEach((group) => visible.add(group.index)));
 restyle();
 
 function highlight(indices) {
@@ -51,7 +53,7 @@ function highlight(indices) {
 }
 
 // Rows of variants, each with its learning rates; every name switches what it names.
-function buildLegend() {
+function buildLegend(family) {
   const buttons = [];
   const toggle = (groups) => {
     const allShown = groups.every((group) => visible.has(group.index));
@@ -70,13 +72,13 @@ function buildLegend() {
     buttons.push([node, groups]);
     return node;
   };
-  const rows = VARIANTS.map((variant) => {
-    const groups = GROUPS.filter((group) => group.variant === variant);
-    const rates = RATES.length > 1 ? groups.map((group) =>
+  const rows = family.variants.map((variant) => {
+    const groups = family.groups.filter((group) => group.variant === variant);
+    const rates = family.rates.length > 1 ? groups.map((group) =>
       button([group], "chip rate", el("span", { class: "swatch-slot" }), formatLearningRate(group.lr),
         group.diverged ? el("span", { class: "lost", title: plural(group.diverged, "run") + " diverged" }, "\u2715") : null)) : [];
     return el("div", { class: "legend-row" },
-      button(groups, "chip variant", el("span", { class: "dot", style: `background:${variantColor(variant)}` }), variant), rates);
+      button(groups, "chip variant", el("span", { class: "dot", style: `background:${variantColor(family, variant)}` }), variant), rates);
   });
   const refresh = () => buttons.forEach(([node, groups]) => {
     node.setAttribute("aria-pressed", String(groups.some((group) => visible.has(group.index))));
@@ -84,12 +86,12 @@ function buildLegend() {
   });
   onVisibleChange(refresh);
   refresh();
-  const quick = (text, groups) => el("button", { type: "button", class: "quiet-button", onclick: () => setVisible(groups()) }, text);
+  const quick = (text, groups) => el("button", { type: "button", class: "quiet-button", onclick: () => setVisible(family, groups()) }, text);
   return el("div", { class: "legend" },
     el("div", { class: "legend-head" },
-      el("span", { class: "legend-title" }, RATES.length > 1 ? "Variant and learning rate" : "Variant"),
-      quick("All", () => GROUPS),
-      RATES.length > 1 ? quick("Best rate of each", bestPerVariant) : null,
+      el("span", { class: "legend-title" }, family.rates.length > 1 ? "Variant and learning rate" : "Variant"),
+      quick("All", () => family.groups),
+      family.rates.length > 1 ? quick("Best rate of each", () => bestPerVariant(family)) : null,
       quick("None", () => [])),
     el("div", { class: "legend-rows" }, rows));
 }

@@ -1,0 +1,111 @@
+#include "siamese/report/step_reader.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "siamese/report/downsample.h"
+#include "siamese/report/json_fields.h"
+
+namespace siamese::report {
+
+namespace {
+
+using nlohmann::json;
+
+SiteRow parse_site(const json& site) {
+  SiteRow row;
+  row.block = integer_or(site, "block", 0);
+  row.kind = text_or(site, "kind");
+  row.grad_norm = number_or(site, "grad_norm");
+  row.branch_in = number_or(site, "branch_in");
+  row.branch_out = number_or(site, "branch_out");
+  for (const json& stream : array_or_empty(site, "streams")) {
+    if (!stream.is_object()) continue;
+    row.streams.push_back({text_or(stream, "name"), number_or(stream, "before"), number_or(stream, "after")});
+  }
+  return row;
+}
+
+ExpertRow parse_experts(const json& block) {
+  ExpertRow row{integer_or(block, "block", 0), {}};
+  for (const json& load : array_or_empty(block, "load")) {
+    row.load.push_back(load.is_number() ? load.get<double>() : kMissing);
+  }
+  return row;
+}
+
+SiteSnapshot parse_snapshot(const json& object) {
+  SiteSnapshot snapshot{integer_or(object, "step", 0), {}};
+  for (const json& site : array_or_empty(object, "sites")) {
+    if (site.is_object()) snapshot.sites.push_back(parse_site(site));
+  }
+  for (const json& block : array_or_empty(object, "experts")) {
+    if (block.is_object()) snapshot.experts.push_back(parse_experts(block));
+  }
+  return snapshot;
+}
+
+// True when there were too many loads to keep.
+bool drop_huge(std::vector<ExpertRow>& experts) {
+  size_t widest = 0;
+  for (const ExpertRow& row : experts) widest = std::max(widest, row.load.size());
+  if (widest * experts.size() <= kExpertLimit) return false;
+  experts.clear();
+  return true;
+}
+
+// A resumed run writes some steps again: the newer line wins.
+void forget_from(int64_t step, RunRecord& run) {
+  StepColumns& columns = run.metrics;
+  while (!columns.step.empty() && columns.step.back() >= step) {
+    columns.step.pop_back();
+    for (const StepColumn& column : step_columns()) (columns.*column.values).pop_back();
+  }
+  while (!run.snapshots.empty() && run.snapshots.back().step >= step) run.snapshots.pop_back();
+}
+
+bool was_skipped(const json& object) {
+  const auto skipped = object.find("skipped");
+  return skipped != object.end() && skipped->is_boolean() && skipped->get<bool>();
+}
+
+}  // namespace
+
+void read_metrics(const std::filesystem::path& path, RunRecord& run) {
+  StepColumns& columns = run.metrics;
+  Thinning thinning(kSnapshotLimit);
+  int64_t recorded = 0;
+  bool dropped = false;
+  std::optional<SiteSnapshot> newest;
+  for_each_object(path, run.notes, [&](const json& object) {
+    const int64_t step = integer_or(object, "step", 0);
+    if (step < 1) return;
+    if (!columns.step.empty() && step <= columns.step.back()) forget_from(step, run);
+    columns.step.push_back(step);
+    for (const StepColumn& column : step_columns()) {
+      (columns.*column.values).push_back(number_or(object, column.key));
+    }
+    if (was_skipped(object)) ++columns.skipped;
+    if (array_or_empty(object, "sites").empty() && array_or_empty(object, "experts").empty()) return;
+    const bool wanted = thinning.wants(recorded++);
+    newest = parse_snapshot(object);
+    dropped = drop_huge(newest->experts) || dropped;
+    if (!wanted) return;
+    run.snapshots.push_back(*newest);
+    thinning.taken(run.snapshots);
+  });
+  // The last profile is the one people look at first (where did it blow up?): it is never thinned away.
+  if (newest && (run.snapshots.empty() || run.snapshots.back().step < newest->step)) {
+    run.snapshots.push_back(std::move(*newest));
+  }
+  if (dropped) {
+    run.notes.push_back(
+        fmt::format("{}: experts: expected at most {} loads a step, got more; not shown", path.string(), kExpertLimit));
+  }
+}
+
+}  // namespace siamese::report
