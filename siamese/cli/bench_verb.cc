@@ -44,7 +44,7 @@ void print_machine(bool json) {
 }  // namespace bench_machine
 
 void add_bench(CLI::App& app) {
-  auto* const verb = app.add_subcommand("bench", "Measure the machine, kernels, a training step, generation");
+  auto* const verb = app.add_subcommand("bench", "Measure the machine, kernels, a training step, generation, experts");
   verb->require_subcommand(1);
   auto* const machine = verb->add_subcommand("machine", "Peak of multiply-adds and of memory, one thread and all");
   const auto json = std::make_shared<bool>(false);
@@ -54,6 +54,7 @@ void add_bench(CLI::App& app) {
   add_bench_kernels(*verb);
   add_bench_step(*verb);
   add_bench_generate(*verb);
+  add_bench_experts(*verb);
 }
 
 }  // namespace siamese::cli

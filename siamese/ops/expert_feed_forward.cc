@@ -12,6 +12,7 @@
 #include "siamese/ops/gradient.h"
 #include "siamese/ops/mode.h"
 #include "siamese/ops/partials.h"
+#include "siamese/ops/product.h"
 #include "siamese/ops/scope.h"
 
 namespace siamese::ops {
@@ -44,16 +45,21 @@ at::Tensor rows_of(const at::Tensor& packed, const ExpertBlock& block) {
   return packed.narrow(0, block.begin, block.rows);
 }
 
+// Whether ops/product.h has a faster product than one straight into its place.
+bool worth_a_copy(const at::Tensor& to, const at::Tensor& x) {
+  return to.numel() * x.size(1) >= int64_t{1} << 24;  // multiply-adds
+}
+
 // to = x w^T
 void multiply_transposed(const at::Tensor& to, const at::Tensor& x, const at::Tensor& w) {
   at::Tensor out = to;
-  at::mm_out(out, x, w.t());
+  worth_a_copy(to, x) ? out.copy_(times_transposed(x, w)) : at::mm_out(out, x, w.t());
 }
 
 // to = y w
 void multiply(const at::Tensor& to, const at::Tensor& y, const at::Tensor& w) {
   at::Tensor out = to;
-  at::mm_out(out, y, w);
+  worth_a_copy(to, y) ? out.copy_(times(y, w)) : at::mm_out(out, y, w);
 }
 
 // The rows of a block of `x`, times their factors if there are any, into the rows of `packed`.
@@ -100,7 +106,7 @@ struct WeightGradient {
   at::Tensor dw;
 };
 
-// Outputs of one expert's weight gradient: a task. Longer ones are faster (x is packed for each), more are fairer.
+// Outputs of one expert's weight gradient: a task.
 struct OutputRange {
   size_t of;
   int64_t expert;
@@ -108,19 +114,29 @@ struct OutputRange {
   int64_t end;
 };
 
-void add_weight_gradients(const std::vector<WeightGradient>& gradients, const at::Tensor& first) {
-  const PartScope scope("siamese::linear");
-  constexpr int64_t kTask = int64_t{1} << 23;  // multiply-adds
-  const int64_t* const begin = first.const_data_ptr<int64_t>();
+// Four tasks a thread where the experts are even, so that threads end together; each packs its x, so no more. How the
+// outputs are cut changes no bit of them (kernels/outer_products.h).
+std::vector<OutputRange> cut_outputs(const std::vector<WeightGradient>& gradients, const int64_t* first) {
+  int64_t total = 0;
+  for (const auto& gradient : gradients) total += gradient.x.numel() * gradient.dw.size(1);
+  constexpr int64_t kLeast = int64_t{1} << 22;  // multiply-adds
+  const int64_t task = std::max(kLeast, total / (4 * at::get_num_threads()));
   std::vector<OutputRange> tasks;
   for (size_t of = 0; of < gradients.size(); ++of) {
-    const int64_t out = gradients[of].dw.size(1);
-    for (int64_t e = 0; e + 1 < first.numel(); ++e) {
-      const int64_t work = (begin[e + 1] - begin[e]) * out * gradients[of].dw.size(2);
-      const kernels::Partition parts{out, std::min((work + kTask - 1) / kTask, (out + 95) / 96)};
+    const at::Tensor& dw = gradients[of].dw;
+    for (int64_t e = 0; e < dw.size(0); ++e) {
+      const int64_t work = (first[e + 1] - first[e]) * dw.size(1) * dw.size(2);
+      const kernels::Partition parts{dw.size(1), std::min((work + task - 1) / task, dw.size(1))};
       for (int64_t i = 0; i < parts.parts; ++i) tasks.push_back({of, e, parts.begin(i), parts.end(i)});
     }
   }
+  return tasks;
+}
+
+void add_weight_gradients(const std::vector<WeightGradient>& gradients, const at::Tensor& first) {
+  const PartScope scope("siamese::linear");
+  const int64_t* const begin = first.const_data_ptr<int64_t>();
+  const auto tasks = cut_outputs(gradients, begin);
   for_each_task(static_cast<int64_t>(tasks.size()), [&](int64_t i) {
     const OutputRange& task = tasks[static_cast<size_t>(i)];
     const WeightGradient& gradient = gradients[task.of];

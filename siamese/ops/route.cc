@@ -96,7 +96,8 @@ namespace plain {
 Routing route(const at::Tensor& logits, int64_t k, bool renormalise) {
   const int64_t rows = logits.size(0);
   const int64_t experts = logits.size(1);
-  const at::Tensor p = at::softmax(logits, -1);
+  // Not at::softmax, whose backward has other last bits at other thread counts.
+  const at::Tensor p = at::log_softmax(logits, -1).exp();
   const at::Tensor order = std::get<1>(logits.detach().sort(/*stable=*/true, /*dim=*/-1, /*descending=*/true));
   const at::Tensor chosen = order.narrow(1, 0, k).contiguous();
   at::Tensor weights = p.gather(1, chosen);
@@ -104,10 +105,8 @@ Routing route(const at::Tensor& logits, int64_t k, bool renormalise) {
   const at::Tensor counts = route_detail::count_choices(chosen, experts);
   const at::Tensor balance =
       plain::fixed_sum(p * counts.to(p.scalar_type())) * route_detail::balance_scale(rows, k, experts);
-  // log sum exp by the largest logit. at::logsumexp's backward is an element-wise exp, whose vectors and single
-  // elements round differently and are divided among threads.
-  const at::Tensor normalizer = (logits - at::log_softmax(logits, -1)).gather(1, chosen.narrow(1, 0, 1));
-  const at::Tensor z = plain::fixed_sum(normalizer.square()) / static_cast<double>(std::max<int64_t>(1, rows));
+  const at::Tensor z =
+      plain::fixed_sum(at::logsumexp(logits, {-1}).square()) / static_cast<double>(std::max<int64_t>(1, rows));
   return {chosen, weights, balance, z, counts};
 }
 

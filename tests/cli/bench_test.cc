@@ -67,6 +67,25 @@ TEST_F(Bench, GenerateComparesTwoSchemes) {
   EXPECT_GT(json["ratio"].get<double>(), 0);
 }
 
+TEST_F(Bench, ExpertsAreMeasuredBesideADenseBranch) {
+  const std::string tiny = "bench experts --rows 10 --width 16 --hidden 8 --experts 3 --per-token 2 --rounds 2 ";
+  const CommandResult result = run(tiny + "--threads 1 --json");
+  ASSERT_EQ(result.exit_code, 0) << result.error;
+  const auto json = nlohmann::json::parse(result.out);
+  EXPECT_EQ(json["experts"], 3);
+  EXPECT_EQ(json["rounds"], 2);
+  EXPECT_EQ(json["threads"], 1);
+  for (const char* const field : {"median_ms", "dense_ms", "dense_gflops", "ratio", "fma_gflops", "peak_share"}) {
+    EXPECT_GT(json.value(field, 0.0), 0) << field;
+  }
+  // 3 products of 10 * 2 rows, 16 by 8, forward and twice backward, two operations each.
+  EXPECT_NEAR(json["gflops"].get<double>() * json["median_ms"].get<double>() * 1e6, 3 * 3 * 2 * 20 * 16 * 8, 1);
+  const CommandResult text = run(tiny);
+  EXPECT_EQ(text.exit_code, 0) << text.error;
+  EXPECT_NE(text.out.find("of the dense speed"), std::string::npos) << text.out;
+  expect_refusal("bench experts --experts 2 --per-token 3", 2, "--per-token");
+}
+
 TEST_F(Bench, KernelsAreMeasuredBesideStreaming) {
   const CommandResult result = run("bench kernels --in-cache --threads 1 --seconds 0 --json");
   ASSERT_EQ(result.exit_code, 0) << result.error;

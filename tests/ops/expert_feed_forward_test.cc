@@ -134,7 +134,7 @@ TEST(ExpertFeedForward, DoesNotDependOnThreads) {
   const int before = at::get_num_threads();
   const ModeGuard fused(Mode::fused);
   for (const Case& of : {Case{Activation::swiglu, 1024, 128, 128, 8, 2}, Case{Activation::gelu, 7, 200, 300, 1, 1},
-                         Case{Activation::gelu, 100, 256, 512, 3, 2}}) {
+                         Case{Activation::gelu, 100, 256, 512, 3, 2}, Case{Activation::swiglu, 600, 256, 512, 2, 1}}) {
     std::vector<at::Tensor> first;
     for (const int threads : {1, 2, 3}) {
       at::set_num_threads(threads);
