@@ -63,6 +63,7 @@ void sample_run(SampleArguments& arguments) {
     throw UsageError(fmt::format("--grid: expected images of 1 or 3 channels, got latents of {}; --out saves them",
                                  model->config().channels));
   }
+  arguments.options.clip = loaded.config.data.source != data::Source::latents;
   const auto labels = asked_labels(arguments, *model);
   const int64_t rows = loaded.config.train.micro_batch;
   const at::Tensor images = eval::draw_samples(*model, labels, arguments.count, rows, arguments.options);

@@ -20,7 +20,9 @@ DrawnSamples draw_and_judge(const models::DiffusionTransformer& model, const Sub
                             const EvalConfig& config) {
   const auto labels = all_classes(model.config().classes);
   DrawnSamples drawn;
-  drawn.images = draw_samples(model, labels, config.samples, subject.rows, config.sampler_options());
+  SamplerOptions options = config.sampler_options();
+  options.clip = subject.data.source != data::Source::latents;
+  drawn.images = draw_samples(model, labels, config.samples, subject.rows, options);
   if (subject.classifier != nullptr) {
     drawn.quality = judge_samples(*subject.classifier, drawn.images, labels, subject.held_out, subject.rows,
                                   subject.batch * config.batches);

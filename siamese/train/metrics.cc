@@ -13,7 +13,7 @@ namespace siamese::train {
 
 namespace {
 
-std::vector<double> rounded(std::vector<double> shares) {
+std::vector<double> short_shares(std::vector<double> shares) {
   for (double& share : shares) share = std::round(share * 1e5) / 1e5;
   return shares;
 }
@@ -33,7 +33,7 @@ std::string to_json(const StepMetrics& metrics) {
                                  {"skipped", metrics.skipped}};
   for (const auto& [name, value] : metrics.extra) line[name] = value;
   for (size_t block = 0; block < metrics.expert_load.size(); ++block) {
-    line["experts"].push_back({{"block", block}, {"load", rounded(metrics.expert_load[block])}});
+    line["experts"].push_back({{"block", block}, {"load", short_shares(metrics.expert_load[block])}});
   }
   if (!metrics.sites.empty()) {
     auto sites = nlohmann::ordered_json::array();

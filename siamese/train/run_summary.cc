@@ -25,6 +25,10 @@ double number(const json& object, const char* key) {
   return found != object.end() && found->is_number() ? found->get<double>() : RunSummary::kNone;
 }
 
+void add_measure(Measures& measures, const std::string& name, double value) {
+  if (std::isfinite(value)) measures.emplace_back(name, value);
+}
+
 double finite_mean(const std::vector<double>& values, size_t from, size_t to) {
   double sum = 0;
   size_t count = 0;
@@ -78,10 +82,6 @@ void read_metrics(const fs::path& path, RunSummary& summary) {
   summary.step_ms = median_after_first(step_ms);
   summary.tokens_per_s = median_after_first(tokens_per_s);
   summary.curve = thin_curve(loss, grad_norm);
-}
-
-void add_measure(Measures& measures, const std::string& name, double value) {
-  if (std::isfinite(value)) measures.emplace_back(name, value);
 }
 
 // The measures of one line of eval.jsonl.
