@@ -1,6 +1,7 @@
 #include "siamese/nn/conditioning.h"
 
 #include <string>
+#include <vector>
 
 #include <ATen/ATen.h>
 

@@ -1,6 +1,7 @@
 #include "siamese/ops/modulate.h"
 
 #include <algorithm>
+#include <optional>
 
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>

@@ -1,5 +1,6 @@
 #include "siamese/eval/feature_distance.h"
 
+#include <array>
 #include <cmath>
 #include <limits>
 
