@@ -88,6 +88,7 @@ TEST_F(SampleGridsTest, NothingOutsideTheRunFolderIsRead) {
   fs::create_symlink(root_ / "outside.png", samples / "link.png");
   fs::create_directory_symlink(root_, samples / "up");
   expect_note("../outside.png", "inside the run folder");
+  expect_note("../nothing.png", "inside the run folder");  // not even whether it exists
   expect_note("samples/../../outside.png", "inside the run folder");
   expect_note((root_ / "outside.png").string(), "inside the run folder");
   expect_note("samples/link.png", "inside the run folder");

@@ -29,7 +29,7 @@ function gridCard(family) {
     return [gridImage(row.samples.grid, `Samples of ${runName(run)} at step ${row.step}`), el("div", { class: "facts" }, facts.map((fact) => el("span", {}, fact)))];
   });
   if (DATA.grids_left_out) {
-    card.append(el("div", { class: "chart-note" }, el("p", {}, `${plural(DATA.grids_left_out, "older picture")} left out to keep this page below 8 MB; the run folders have them.`)));
+    card.append(el("div", { class: "chart-note" }, el("p", {}, `${plural(DATA.grids_left_out, "older picture")} left out: a page holds at most 8 MB of them. The run folders have them all.`)));
   }
   return card;
 }

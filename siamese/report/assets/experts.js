@@ -8,13 +8,17 @@ function fairLoad(loads, at) {
   return isNumber(loads[at]) ? loads[at] * loads.length : null;
 }
 
-// Colour from 0 to the largest load the run ever recorded, so that steps can be compared; at least twice the fair share.
+// Colour from 0 to the largest load the run ever recorded, so that steps can be compared; from twice to four times the
+// fair share, so that neither an even load looks uneven nor one early outlier makes all that follows pale.
+const LEAST_SCALE = 2;
+const MOST_SCALE = 4;
+
 function largestLoad(run) {
-  let largest = 2;
+  let largest = LEAST_SCALE;
   for (const { loads } of run.experts) {
     for (const row of loads) row.forEach((_, at) => { largest = Math.max(largest, fairLoad(row, at) ?? 0); });
   }
-  return largest;
+  return Math.min(largest, MOST_SCALE);
 }
 
 function expertTable({ blocks, loads }, largest) {
@@ -30,7 +34,7 @@ function expertTable({ blocks, loads }, largest) {
     }, small ? "" : formatFixed(fair, 2));
   };
   const experts = Array.from({ length: count }, (_, at) => at);
-  return scrollable(el("table", { class: "heat-table experts" + (small ? " small" : "") },
+  return scrollable(el("table", { class: "heat-table experts" + (small ? " small" : ""), style: `min-width:${84 + count * (small ? 10 : 40)}px` },
     el("thead", {}, el("tr", {}, el("th", { scope: "col", class: "corner" }, "expert"), experts.map((at) => el("th", { scope: "col" }, small && at % 8 ? "" : String(at))))),
     el("tbody", {}, loads.map((row, at) => el("tr", {}, el("th", { scope: "row" }, `block ${blocks[at]}`), experts.map((expert) => cell(blocks[at], row, expert)))))));
 }
@@ -38,10 +42,10 @@ function expertTable({ blocks, loads }, largest) {
 function expertCard(family) {
   const runs = family.runs.filter((run) => run.experts);
   if (!runs.length) return null;
-  return pickerCard("Load by block and expert", "1 = the fair share of the routed tokens; struck out in red: below a tenth of it", runs, (run) => run.experts.map((one) => one.step), (run, at) => {
+  return pickerCard("Load by block and expert", "1 = the fair share of the routed tokens; red: below a tenth of it", runs, (run) => run.experts.map((one) => one.step), (run, at) => {
     const largest = largestLoad(run);
     return [expertTable(run.experts[at], largest),
-      el("div", { class: "chart-note heat-scale" }, el("span", {}, "0"), el("span", { class: "heat-ramp" }), el("span", {}, `${formatFixed(largest, 2)} times the fair share`))];
+      el("div", { class: "chart-note heat-scale" }, el("span", {}, "0"), el("span", { class: "heat-ramp" }), el("span", {}, `${formatNumber(largest, 3)} times the fair share${largest === MOST_SCALE ? " or more" : ""}`))];
   });
 }
 

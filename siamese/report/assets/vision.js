@@ -1,6 +1,7 @@
 // Image classifiers: top-1 and top-5 beside the held-out loss, and which class is taken for which.
 
-const CROWDED_CLASSES = 24;  // past it cells are too small for a number; it is in their title
+const CROWDED_CLASSES = 24;  // past it cells are too small for a number, and
+const PACKED_CLASSES = 64;   // past it names are too many to read: both are in the titles of the cells
 
 // Rows are what an image shows, columns what the model says; colour is the share of the row.
 function confusionTable({ classes, counts }) {
@@ -15,8 +16,10 @@ function confusionTable({ classes, counts }) {
     }, small ? "" : formatCount(count));
   };
   const head = (name) => el("th", { scope: "col", title: name }, el("span", {}, name));
-  const width = small ? 200 + classes.length * 16 : 200 + classes.length * 76;
-  return scrollable(el("table", { class: "heat-table confusion" + (small ? " small" : "") + (classes.length > 12 ? " upright" : ""), style: `max-width:${width}px` },
+  const packed = classes.length > PACKED_CLASSES;
+  const size = ["heat-table confusion", small && "small", packed && "packed", classes.length > 12 && !packed && "upright"].filter(Boolean).join(" ");
+  const width = (cell) => (packed ? 24 : 200) + classes.length * cell;
+  return scrollable(el("table", { class: size, style: `min-width:${width(packed ? 4 : small ? 10 : 52)}px;max-width:${width(packed ? 6 : small ? 16 : 76)}px` },
     el("thead", {}, el("tr", {}, el("th", { scope: "col", class: "corner" }, "true \u2193  predicted \u2192"), classes.map(head), el("th", { scope: "col", class: "recall" }, el("span", {}, "right")))),
     el("tbody", {}, classes.map((name, row) => el("tr", {}, el("th", { scope: "row", title: name }, name),
       classes.map((_, column) => cell(row, column)), el("td", { class: "recall" }, formatPercent(totals[row] ? counts[row][row] / totals[row] : null, 0)))))));
@@ -26,7 +29,8 @@ function confusionCard(family) {
   const runs = family.runs.filter((run) => run.confusion);
   if (!runs.length) return null;
   return pickerCard("Confusion matrix", "Held-out images by true class (rows) and predicted class (columns); colour: share of the row", runs, (run) => [run.confusion.step],
-    (run) => [confusionTable(run.confusion), el("div", { class: "chart-note" }, el("p", {}, `Evaluation at step ${formatCount(run.confusion.step)}. Outlined: right answers; last column: their share of the row.`))]);
+    (run) => [confusionTable(run.confusion), el("div", { class: "chart-note" }, el("p", {}, `Evaluation at step ${formatCount(run.confusion.step)}. `,
+      run.confusion.classes.length > PACKED_CLASSES ? "Diagonal: right answers. Rest the pointer on a cell for its classes and count." : "Outlined: right answers; last column: their share of the row."))]);
 }
 
 function visionParts(family) {
