@@ -68,8 +68,8 @@ TEST_F(Bench, GenerateComparesTwoSchemes) {
 }
 
 TEST_F(Bench, ExpertsAreMeasuredBesideADenseBranch) {
-  const std::string tiny = "bench experts --rows 10 --width 16 --hidden 8 --experts 3 --per-token 2 --rounds 2 ";
-  const CommandResult result = run(tiny + "--threads 1 --json");
+  const std::string command = "bench experts --rows 10 --width 16 --hidden 8 --experts 3 --per-token 2 --rounds 2 ";
+  const CommandResult result = run(command + "--threads 1 --json");
   ASSERT_EQ(result.exit_code, 0) << result.error;
   const auto json = nlohmann::json::parse(result.out);
   EXPECT_EQ(json["experts"], 3);
@@ -80,7 +80,7 @@ TEST_F(Bench, ExpertsAreMeasuredBesideADenseBranch) {
   }
   // 3 products of 10 * 2 rows, 16 by 8, forward and twice backward, two operations each.
   EXPECT_NEAR(json["gflops"].get<double>() * json["median_ms"].get<double>() * 1e6, 3 * 3 * 2 * 20 * 16 * 8, 1);
-  const CommandResult text = run(tiny);
+  const CommandResult text = run(command);
   EXPECT_EQ(text.exit_code, 0) << text.error;
   EXPECT_NE(text.out.find("of the dense speed"), std::string::npos) << text.out;
   expect_refusal("bench experts --experts 2 --per-token 3", 2, "--per-token");

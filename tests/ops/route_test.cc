@@ -117,7 +117,7 @@ TEST(Route, DoesNotDependOnThreads) {
     std::vector<at::Tensor> first;
     for (const int threads : {1, 2, 3}) {
       at::set_num_threads(threads);
-      const at::Tensor logits = leaf(randn({5003, 17}, 1, at::kFloat));
+      const at::Tensor logits = leaf(randn({40009, 17}, 1, at::kFloat));
       const Routing routing = route(logits, 4, true);
       const std::vector<at::Tensor> results = {routing.weights, routing.balance, routing.z,
                                                gradient(routing.weights, routing.balance, routing.z, logits)[0]};
