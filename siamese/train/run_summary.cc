@@ -63,24 +63,27 @@ void read_status(const fs::path& path, RunSummary& summary) {
 }
 
 void read_metrics(const fs::path& path, RunSummary& summary) {
-  std::vector<double> loss, grad_norm, step_ms, tokens_per_s;
+  std::vector<double> loss, grad_norm, step_ms, tokens_per_s, samples_per_s, expert_load;
   for (const std::string& line : io::read_json_lines(path)) {
     const json object = json::parse(line);
     loss.push_back(number(object, "loss"));
     grad_norm.push_back(number(object, "grad_norm"));
     step_ms.push_back(number(object, "step_ms"));
     tokens_per_s.push_back(number(object, "tokens_per_s"));
-    summary.measures.clear();
-    add_measure(summary.measures, "expert_max_load", number(object, "expert_max_load"));
+    samples_per_s.push_back(number(object, "samples_per_s"));
+    expert_load.push_back(number(object, "expert_max_load"));
   }
   if (loss.empty()) throw DataError(path.string() + ": expected a line for each step, got none");
   summary.steps = static_cast<int64_t>(loss.size());
   summary.first_loss = loss.front();
-  summary.train_loss = finite_mean(loss, loss.size() - std::min(loss.size(), kLossWindow), loss.size());
+  const size_t window = loss.size() - std::min(loss.size(), kLossWindow);
+  summary.train_loss = finite_mean(loss, window, loss.size());
+  add_measure(summary.measures, "expert_max_load", finite_mean(expert_load, window, loss.size()));
   summary.seconds = 0;
   for (const double ms : step_ms) summary.seconds += std::isfinite(ms) ? ms / 1000 : 0;
   summary.step_ms = median_after_first(step_ms);
   summary.tokens_per_s = median_after_first(tokens_per_s);
+  summary.samples_per_s = median_after_first(samples_per_s);
   summary.curve = thin_curve(loss, grad_norm);
 }
 

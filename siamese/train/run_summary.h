@@ -38,6 +38,7 @@ struct RunSummary {
   double seconds = kNone;       // sum of the step times
   double step_ms = kNone;       // median, without the first step, which pays for warm-up
   double tokens_per_s = kNone;  // the same
+  double samples_per_s = kNone;
   ThinnedCurve curve;
 };
 

@@ -175,6 +175,7 @@ std::string to_json(const RecordLine& line) {
   object["seconds"] = summary.seconds;
   object["step_ms"] = summary.step_ms;
   object["tokens_per_s"] = summary.tokens_per_s;
+  if (std::isfinite(summary.samples_per_s)) object["samples_per_s"] = summary.samples_per_s;
   object["threads"] = line.threads;
   object["cpu"] = line.cpu;
   object["version"] = line.version;
@@ -217,6 +218,7 @@ RecordLine parse_record_line(const std::string& text, const std::string& where) 
                   .seconds = fields.number("seconds"),
                   .step_ms = fields.number("step_ms"),
                   .tokens_per_s = fields.number("tokens_per_s"),
+                  .samples_per_s = fields.has("samples_per_s") ? fields.number("samples_per_s") : RunSummary::kNone,
                   .curve = parse_curve(fields, where)};
   return line;
 }
