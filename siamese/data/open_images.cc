@@ -4,6 +4,7 @@
 
 #include "siamese/base/check.h"
 #include "siamese/data/images.h"
+#include "siamese/data/random_images.h"
 #include "siamese/data/shapes.h"
 
 namespace siamese::data {
@@ -23,6 +24,19 @@ void check_shape(const DataConfig& config, const SampleShape& shape) {
   }
 }
 
+std::unique_ptr<LabelledSamples> open_samples(const DataConfig& config, Split split, const SampleShape& shape,
+                                              uint64_t seed) {
+  switch (config.source) {
+    case Source::shapes:
+      return image_samples(shape_set(config, split, shape.image, seed), Fit::whole, config, split, shape, seed);
+    case Source::random:
+      return random_images(shape, split == Split::train ? seed : ~seed);
+    default:
+      break;
+  }
+  throw UsageError(fmt::format("data.source: {} is not there yet", enum_text(config.source)));
+}
+
 }  // namespace
 
 std::unique_ptr<Batches> open_images(const DataConfig& config, Split split, const SampleShape& shape, uint64_t seed) {
@@ -33,15 +47,7 @@ std::unique_ptr<Batches> open_images(const DataConfig& config, Split split, cons
                     enum_text(config.source)));
   }
   check_shape(config, shape);
-  switch (config.source) {
-    case Source::shapes:
-      return image_batches(shape_set(config, split, shape.image, seed), config, split, shape, seed);
-    case Source::random:
-      return random_images(shape, split == Split::train ? seed : ~seed);
-    default:
-      break;
-  }
-  throw UsageError(fmt::format("data.source: {} is not there yet", enum_text(config.source)));
+  return labelled_batches(open_samples(config, split, shape, seed), config, split, shape, seed);
 }
 
 }  // namespace siamese::data
