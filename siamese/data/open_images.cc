@@ -3,7 +3,11 @@
 #include <fmt/format.h>
 
 #include "siamese/base/check.h"
+#include "siamese/data/cifar_set.h"
+#include "siamese/data/folder_set.h"
+#include "siamese/data/idx_set.h"
 #include "siamese/data/images.h"
+#include "siamese/data/latents.h"
 #include "siamese/data/random_images.h"
 #include "siamese/data/shapes.h"
 
@@ -29,12 +33,18 @@ std::unique_ptr<LabelledSamples> open_samples(const DataConfig& config, Split sp
   switch (config.source) {
     case Source::shapes:
       return image_samples(shape_set(config, split, shape.image, seed), Fit::whole, config, split, shape, seed);
-    case Source::random:
-      return random_images(shape, split == Split::train ? seed : ~seed);
+    case Source::idx:
+      return image_samples(idx_set(config, split, shape.classes), Fit::whole, config, split, shape, seed);
+    case Source::cifar:
+      return image_samples(cifar_set(config, split, shape.classes), Fit::whole, config, split, shape, seed);
+    case Source::folder:
+      return image_samples(folder_set(config, split, shape.classes), Fit::middle, config, split, shape, seed);
+    case Source::latents:
+      return latent_samples(config, split, shape);
     default:
       break;
   }
-  throw UsageError(fmt::format("data.source: {} is not there yet", enum_text(config.source)));
+  return random_images(shape, split == Split::train ? seed : ~seed);
 }
 
 }  // namespace
