@@ -30,8 +30,4 @@ void check(const AugmentConfig& config) {
   }
 }
 
-bool changes_pixels(const AugmentConfig& config) {
-  return config.crop != Crop::none || config.flip || config.erase > 0 || config.operations > 0;
-}
-
 }  // namespace siamese::data

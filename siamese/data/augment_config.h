@@ -43,9 +43,6 @@ struct AugmentConfig {
 // UsageError naming the key when a value is out of range.
 void check(const AugmentConfig& config);
 
-// Whether images themselves change (mixup, cutmix, smoothing and repeats aside).
-bool changes_pixels(const AugmentConfig& config);
-
 }  // namespace siamese::data
 
 namespace siamese {

@@ -3,7 +3,10 @@
 #include <fmt/format.h>
 
 #include "siamese/base/check.h"
+#include "siamese/config/fields.h"
+#include "siamese/data/cifar_set.h"
 #include "siamese/data/codec.h"
+#include "siamese/data/folder_set.h"
 #include "siamese/data/shapes.h"
 
 namespace siamese::data {
@@ -38,11 +41,27 @@ void check_files(const DataConfig& config) {
   }
 }
 
-// Latents have been through an encoder: what changes pixels would not change them alike.
+// Latents have been through an encoder: what changes an image does not change them alike.
 void check_latents(const DataConfig& config) {
-  if (changes_pixels(config.augment)) {
-    throw UsageError("data.augment: expected no augmentation but mixup, cutmix and smoothing for data.source=latents");
+  const auto given = config::flatten(config::print(config.augment));
+  const auto off = config::flatten(config::print(AugmentConfig{}));
+  for (size_t i = 0; i < given.size(); ++i) {
+    if (given[i].second == off[i].second) continue;
+    throw UsageError(
+        fmt::format("data.augment.{}: expected {} for data.source=latents, which are not augmented, got {}",
+                    given[i].first, off[i].second, given[i].second));
   }
+}
+
+void check_folder(const DataConfig& config) {
+  check_files(config);
+  const auto check_one = [&](std::string_view key, size_t count) {
+    if (count <= 1) return;
+    throw UsageError(
+        fmt::format("data.{}: expected one folder for data.source={}, got {}", key, enum_text(config.source), count));
+  };
+  check_one("train", config.train.size());
+  check_one("val", config.val.size());
 }
 
 }  // namespace
@@ -60,10 +79,11 @@ void check(const DataConfig& config) {
       return check_files(config);
     case Source::text:
     case Source::tokens:
+      return check_files(config);
     case Source::idx:
     case Source::cifar:
     case Source::folder:
-      return check_files(config);
+      return check_folder(config);
     case Source::random:
       break;
   }
@@ -76,7 +96,7 @@ DataSizes sizes_of(const DataConfig& config) {
     case Source::idx:
       return {.images = true, .classes = 10, .channels = 1};
     case Source::cifar:
-      return {.images = true, .channels = 3};
+      return {.images = true, .classes = config.train.empty() ? 0 : cifar_classes(config.train.front()), .channels = 3};
     case Source::folder:
     case Source::latents:
       return {.images = true};
@@ -91,6 +111,9 @@ DataSizes sizes_of(const DataConfig& config) {
 
 std::vector<std::string> class_names(const DataConfig& config) {
   if (config.source == Source::shapes) return shape_names();
+  if (config.train.empty()) return {};
+  if (config.source == Source::cifar) return cifar_names(config.train.front());
+  if (config.source == Source::folder) return class_folders(config.train.front());
   return {};
 }
 

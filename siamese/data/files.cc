@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <set>
 
 #include <fmt/format.h>
 #include <glob.h>
@@ -62,6 +63,16 @@ std::vector<fs::path> expand_files(const std::string& key, const std::vector<std
     files.insert(files.end(), found.begin(), found.end());
   }
   return files;
+}
+
+void check_disjoint(const std::vector<fs::path>& train, const std::vector<fs::path>& val) {
+  std::set<fs::path> seen;
+  for (const auto& path : train) seen.insert(fs::weakly_canonical(path));
+  for (const auto& path : val) {
+    if (seen.contains(fs::weakly_canonical(path))) {
+      throw UsageError(fmt::format("data.val: '{}' is also in data.train", path.string()));
+    }
+  }
 }
 
 }  // namespace siamese::data

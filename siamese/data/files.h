@@ -11,4 +11,7 @@ namespace siamese::data {
 // Files of a folder or glob are sorted by path. DataError naming `key` and the entry when it means no file.
 std::vector<std::filesystem::path> expand_files(const std::string& key, const std::vector<std::string>& entries);
 
+// UsageError when a file is in both lists: it would be trained on and then counted as unseen.
+void check_disjoint(const std::vector<std::filesystem::path>& train, const std::vector<std::filesystem::path>& val);
+
 }  // namespace siamese::data

@@ -20,8 +20,6 @@ class ImageSet {
   virtual int64_t size() const = 0;
   // Safe to call from several threads. DataError naming the file when it cannot be read.
   virtual LabelledImage read(uint64_t index) const = 0;
-  // What an error calls the image: its file, or file and index.
-  virtual std::string name(uint64_t index) const = 0;
   // One line for the log.
   virtual std::string describe() const = 0;
 };

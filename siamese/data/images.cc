@@ -1,101 +1,66 @@
 #include "siamese/data/images.h"
 
-#include <fmt/format.h>
-
-#include "siamese/base/check.h"
 #include "siamese/base/random.h"
-#include "siamese/data/draws.h"
-#include "siamese/data/order.h"
+#include "siamese/data/augment.h"
 #include "siamese/data/pixels.h"
+#include "siamese/data/rand_augment.h"
+#include "siamese/data/resize.h"
 
 namespace siamese::data {
 namespace {
 
-class ImageBatches : public Batches {
+class ImageSamples : public LabelledSamples {
  public:
-  ImageBatches(std::unique_ptr<ImageSet> set, const DataConfig& config, Split split, const SampleShape& shape,
+  ImageSamples(std::unique_ptr<ImageSet> set, Fit fit, const DataConfig& config, Split split, const SampleShape& shape,
                uint64_t seed)
       : set_(std::move(set)),
+        fit_(fit),
         shape_(shape),
-        order_(set_->size(), split == Split::train ? Order::shuffled : Order::plain, seed ^ hash_text("data.images")),
-        pixels_(config.normalize, shape.channels) {}
-
-  int64_t samples() const override { return set_->size(); }
-  std::string describe() const override {
-    if (samples() == 0) return set_->describe();
-    return fmt::format("{}, {}", set_->describe(), order_.shuffled() ? "shuffled each epoch" : "in order");
+        scale_(config.normalize, shape.channels),
+        seed_(seed ^ hash_text("data.images.augment")) {
+    if (split == Split::train) augment_ = config.augment;
   }
 
-  Batch batch(uint64_t first, int64_t rows) const override {
-    SIAMESE_INVARIANT(rows > 0);
-    Batch batch;
-    batch.rows = rows;
-    batch.shape = shape_;
-    batch.first_position = first;
-    batch.images.resize(static_cast<size_t>(rows * shape_.pixels()));
-    batch.labels.resize(static_cast<size_t>(rows));
-    const auto width = static_cast<size_t>(shape_.pixels());
-    for (size_t row = 0; row < static_cast<size_t>(rows); ++row) {
-      batch.labels[row] = sample(first + row, std::span(batch.images).subspan(row * width, width));
-    }
-    return batch;
-  }
+  int64_t size() const override { return set_->size(); }
+  std::string describe() const override { return set_->describe(); }
 
- private:
-  int64_t sample(uint64_t position, std::span<float> out) const {
-    const uint64_t index = order_(position);
+  int64_t sample(uint64_t index, uint64_t position, std::span<float> out) const override {
     const LabelledImage labelled = set_->read(index);
-    if (labelled.label < 0 || labelled.label >= shape_.classes) {
-      throw DataError(fmt::format("{}: expected a label below model.classes {}, got {}", set_->name(index),
-                                  shape_.classes, labelled.label));
-    }
-    pixels_.to_floats(with_channels(labelled.image, shape_.channels), out);
+    Draws draws(seed_, position);
+    io::Image image = cropped(labelled.image, draws);
+    if (augment_.flip && draws.chance(0.5)) image = flipped(image);
+    image = rand_augment(std::move(image), augment_, draws);
+    scale_.to_floats(with_channels(image, shape_.channels), out);
+    if (augment_.erase > 0) erase_part(out, shape_.channels, shape_.image, augment_.erase, draws);
     return labelled.label;
   }
 
-  std::unique_ptr<ImageSet> set_;
-  SampleShape shape_;
-  IndexOrder order_;
-  PixelScale pixels_;
-};
-
-class RandomImages : public Batches {
- public:
-  RandomImages(const SampleShape& shape, uint64_t seed) : shape_(shape), seed_(seed ^ hash_text("data.images")) {}
-
-  int64_t samples() const override { return 0; }
-  std::string describe() const override { return "random images"; }
-
-  Batch batch(uint64_t first, int64_t rows) const override {
-    SIAMESE_INVARIANT(rows > 0);
-    Batch batch;
-    batch.rows = rows;
-    batch.shape = shape_;
-    batch.first_position = first;
-    for (uint64_t row = 0; row < static_cast<uint64_t>(rows); ++row) {
-      Draws draws(seed_, first + row);
-      batch.labels.push_back(draws.below(static_cast<int>(shape_.classes)));
-      for (int64_t i = 0; i < shape_.pixels(); ++i) {
-        batch.images.push_back(static_cast<float>(draws.between(-1, 1)));
-      }
-    }
-    return batch;
+ private:
+  io::Image cropped(const io::Image& image, Draws& draws) const {
+    const int64_t size = shape_.image;
+    if (augment_.crop == Crop::resized) return resize(image, random_part(image.width, image.height, draws), size, size);
+    const bool fits = image.width == size && image.height == size;
+    io::Image fitted = fits || fit_ == Fit::whole ? resize(image, size, size) : center_crop(image, size);
+    if (augment_.crop == Crop::none) return fitted;
+    const auto most = static_cast<int>(size / 8);
+    const int x = draws.below(2 * most + 1) - most;
+    const int y = draws.below(2 * most + 1) - most;
+    return shifted(fitted, x, y);
   }
 
- private:
+  std::unique_ptr<ImageSet> set_;
+  Fit fit_;
   SampleShape shape_;
+  PixelScale scale_;
   uint64_t seed_;
+  AugmentConfig augment_;  // everything off for the test side
 };
 
 }  // namespace
 
-std::unique_ptr<Batches> image_batches(std::unique_ptr<ImageSet> set, const DataConfig& config, Split split,
-                                       const SampleShape& shape, uint64_t seed) {
-  return std::make_unique<ImageBatches>(std::move(set), config, split, shape, seed);
-}
-
-std::unique_ptr<Batches> random_images(const SampleShape& shape, uint64_t seed) {
-  return std::make_unique<RandomImages>(shape, seed);
+std::unique_ptr<LabelledSamples> image_samples(std::unique_ptr<ImageSet> set, Fit fit, const DataConfig& config,
+                                               Split split, const SampleShape& shape, uint64_t seed) {
+  return std::make_unique<ImageSamples>(std::move(set), fit, config, split, shape, seed);
 }
 
 }  // namespace siamese::data

@@ -1,20 +1,18 @@
-// Batches of images: an image set in some order, resized to the model's size and channels, as floats.
+// An image set as what a model takes: augmented (training), resized, as floats of the model's channels.
 //   pixel v of 0 to 1 becomes (v - mean) / std: symmetric 0.5, 0.5; imagenet ImageNet's, by channel
 #pragma once
 
 #include <memory>
 
-#include "siamese/data/batches.h"
 #include "siamese/data/image_set.h"
+#include "siamese/data/labelled.h"
 
 namespace siamese::data {
 
-// Training: an endless set by position, any other as a new permutation each epoch keyed by (seed, epoch).
-// Test: by position, from the start again each epoch.
-std::unique_ptr<Batches> image_batches(std::unique_ptr<ImageSet> set, const DataConfig& config, Split split,
-                                       const SampleShape& shape, uint64_t seed);
+// How an image of another size becomes the model's, where no random part is taken: the whole of it, or its middle.
+enum class Fit { whole, middle };
 
-// Evenly random pixels in -1 to 1 and labels: `data.source: random` for a model of images.
-std::unique_ptr<Batches> random_images(const SampleShape& shape, uint64_t seed);
+std::unique_ptr<LabelledSamples> image_samples(std::unique_ptr<ImageSet> set, Fit fit, const DataConfig& config,
+                                               Split split, const SampleShape& shape, uint64_t seed);
 
 }  // namespace siamese::data

@@ -3,7 +3,12 @@
 #include <fmt/format.h>
 
 #include "siamese/base/check.h"
+#include "siamese/data/cifar_set.h"
+#include "siamese/data/folder_set.h"
+#include "siamese/data/idx_set.h"
 #include "siamese/data/images.h"
+#include "siamese/data/latents.h"
+#include "siamese/data/random_images.h"
 #include "siamese/data/shapes.h"
 
 namespace siamese::data {
@@ -23,6 +28,25 @@ void check_shape(const DataConfig& config, const SampleShape& shape) {
   }
 }
 
+std::unique_ptr<LabelledSamples> open_samples(const DataConfig& config, Split split, const SampleShape& shape,
+                                              uint64_t seed) {
+  switch (config.source) {
+    case Source::shapes:
+      return image_samples(shape_set(config, split, shape.image, seed), Fit::whole, config, split, shape, seed);
+    case Source::idx:
+      return image_samples(idx_set(config, split, shape.classes), Fit::whole, config, split, shape, seed);
+    case Source::cifar:
+      return image_samples(cifar_set(config, split, shape.classes), Fit::whole, config, split, shape, seed);
+    case Source::folder:
+      return image_samples(folder_set(config, split, shape.classes), Fit::middle, config, split, shape, seed);
+    case Source::latents:
+      return latent_samples(config, split, shape);
+    default:
+      break;
+  }
+  return random_images(shape, split == Split::train ? seed : ~seed);
+}
+
 }  // namespace
 
 std::unique_ptr<Batches> open_images(const DataConfig& config, Split split, const SampleShape& shape, uint64_t seed) {
@@ -33,15 +57,7 @@ std::unique_ptr<Batches> open_images(const DataConfig& config, Split split, cons
                     enum_text(config.source)));
   }
   check_shape(config, shape);
-  switch (config.source) {
-    case Source::shapes:
-      return image_batches(shape_set(config, split, shape.image, seed), config, split, shape, seed);
-    case Source::random:
-      return random_images(shape, split == Split::train ? seed : ~seed);
-    default:
-      break;
-  }
-  throw UsageError(fmt::format("data.source: {} is not there yet", enum_text(config.source)));
+  return labelled_batches(open_samples(config, split, shape, seed), config, split, shape, seed);
 }
 
 }  // namespace siamese::data

@@ -25,7 +25,6 @@ class ShapeSet : public ImageSet {
     const Scene scene = draw_scene(split_, test_fraction_, seed_, index);
     return {render(scene, size_), scene.outline.kind};
   }
-  std::string name(uint64_t index) const override { return fmt::format("shapes image {}", index); }
   std::string describe() const override {
     return fmt::format("shapes {}: {} classes of {} x {} pixels, {}", split_ == Split::train ? "train" : "test",
                        kShapeClasses, size_, size_, count_ > 0 ? fmt::format("{} images", count_) : "endless");

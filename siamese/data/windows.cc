@@ -1,7 +1,6 @@
 #include "siamese/data/windows.h"
 
 #include <algorithm>
-#include <set>
 
 #include <fmt/format.h>
 
@@ -15,17 +14,6 @@ namespace {
 
 int64_t window_count(const Part& part, int64_t context) {
   return part.end > part.begin ? (part.end - part.begin - 1) / context : 0;
-}
-
-// A file in both lists would be trained on and then counted as unseen.
-void check_disjoint(const std::vector<fs::path>& train, const std::vector<fs::path>& val) {
-  std::set<fs::path> seen;
-  for (const auto& path : train) seen.insert(fs::weakly_canonical(path));
-  for (const auto& path : val) {
-    if (seen.contains(fs::weakly_canonical(path))) {
-      throw UsageError(fmt::format("data.val: '{}' is also in data.train", path.string()));
-    }
-  }
 }
 
 // [begin, end) of a file of `size` tokens that belongs to `split`.

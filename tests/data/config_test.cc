@@ -24,12 +24,18 @@ TEST(DataConfig, PrintsAndReadsBack) {
   config.operations = "*";
   config.loss = LossOn::all;
   config.reverse = true;
+  config.limit = 12;
+  config.normalize = Normalize::imagenet;
+  config.augment.crop = Crop::resized;
+  config.augment.switch_ = 0.25;
   const std::string text = config::to_yaml(config::print(config));
   DataConfig again;
   config::read(config::parse_yaml(text, "demo.yaml"), "data", again);
   EXPECT_EQ(config::to_yaml(config::print(again)), text);
   EXPECT_EQ(again.train, config.train);
   EXPECT_EQ(again.operations, "*");
+  EXPECT_EQ(again.augment.crop, Crop::resized);
+  EXPECT_EQ(again.augment.switch_, 0.25);
 }
 
 TEST(DataConfig, EveryKeyHasAHelpText) {
@@ -61,6 +67,50 @@ TEST(DataConfig, ValuesOutOfRangeAreNamed) {
     EXPECT_EQ(check_error([&](auto& c) { text(c), c.val_fraction = fraction; }).find("data.val_fraction: expected"),
               0U);
   }
+}
+
+TEST(DataConfig, AugmentValuesOutOfRangeAreNamed) {
+  const auto error = [](auto change) {
+    return check_error([&](auto& c) {
+      c.source = Source::shapes;
+      change(c.augment);
+    });
+  };
+  EXPECT_EQ(error([](auto&) {}), "nothing thrown");
+  EXPECT_EQ(error([](auto& a) { a.erase = 1.5; }), "data.augment.erase: expected 0 to 1, got 1.5");
+  EXPECT_EQ(error([](auto& a) { a.operations = -1; }), "data.augment.operations: expected 0 to 16, got -1");
+  EXPECT_EQ(error([](auto& a) { a.magnitude = 11; }), "data.augment.magnitude: expected 0 to 10, got 11");
+  EXPECT_EQ(error([](auto& a) { a.magnitude_std = -1; }), "data.augment.magnitude_std: expected 0 to 10, got -1");
+  EXPECT_EQ(error([](auto& a) { a.mixup = -1; }), "data.augment.mixup: expected 0 to 100, got -1");
+  EXPECT_EQ(error([](auto& a) { a.cutmix = 101; }), "data.augment.cutmix: expected 0 to 100, got 101");
+  EXPECT_EQ(error([](auto& a) { a.mix = 2; }), "data.augment.mix: expected 0 to 1, got 2");
+  EXPECT_EQ(error([](auto& a) { a.switch_ = -0.5; }), "data.augment.switch: expected 0 to 1, got -0.5");
+  EXPECT_EQ(error([](auto& a) { a.smoothing = 1; }),
+            "data.augment.smoothing: expected a share from 0 to below 1, got 1");
+  EXPECT_EQ(error([](auto& a) { a.repeats = 0; }), "data.augment.repeats: expected 1 to 1000, got 0");
+  EXPECT_EQ(check_error([](auto& c) { c.limit = -1; }), "data.limit: expected 0 or more, got -1");
+  EXPECT_EQ(check_error([](auto& c) {
+              c.source = Source::idx;
+              c.train = {"a", "b"};
+            }),
+            "data.train: expected one folder for data.source=idx, got 2");
+}
+
+TEST(DataConfig, SizesAreWhatTheConfigTells) {
+  const auto sizes = [](Source source) {
+    DataConfig config;
+    config.source = source;
+    return sizes_of(config);
+  };
+  EXPECT_EQ(sizes(Source::arithmetic).vocab, 16);
+  EXPECT_EQ(sizes(Source::text).vocab, 256);
+  EXPECT_EQ(sizes(Source::tokens).vocab, 0);
+  EXPECT_FALSE(sizes(Source::random).images);
+  EXPECT_EQ(sizes(Source::idx).classes, 10);
+  EXPECT_EQ(sizes(Source::idx).channels, 1);
+  EXPECT_EQ(sizes(Source::cifar).channels, 3);
+  EXPECT_TRUE(sizes(Source::folder).images);
+  EXPECT_EQ(sizes(Source::latents).classes, 0);
 }
 
 }  // namespace

@@ -1,0 +1,89 @@
+#include "siamese/data/cifar_set.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include <fmt/format.h>
+
+#include "siamese/base/check.h"
+#include "siamese/io/cifar.h"
+
+namespace siamese::data {
+namespace fs = std::filesystem;
+namespace {
+
+// Sorted; empty when there is no such folder.
+std::vector<fs::path> files_of(const fs::path& folder, bool (*wanted)(const std::string& name)) {
+  std::vector<fs::path> found;
+  std::error_code ignored;
+  for (fs::directory_iterator it(folder, ignored), end; it != end; it.increment(ignored)) {
+    if (wanted(it->path().filename().string())) found.push_back(it->path());
+  }
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+bool is_train10(const std::string& name) { return name.starts_with("data_batch_") && name.ends_with(".bin"); }
+bool is_test10(const std::string& name) { return name == "test_batch.bin"; }
+bool is_train100(const std::string& name) { return name == "train.bin"; }
+bool is_test100(const std::string& name) { return name == "test.bin"; }
+
+class CifarSet : public ImageSet {
+ public:
+  CifarSet(const std::vector<fs::path>& paths, io::CifarKind kind, int64_t classes, std::string title)
+      : title_(std::move(title)) {
+    first_.push_back(0);
+    for (const auto& path : paths) {
+      files_.push_back(io::CifarFile::open(path, kind));
+      first_.push_back(first_.back() + files_.back().size());
+      for (int64_t i = 0; i < files_.back().size(); ++i) {
+        const int64_t label = files_.back().label(i);
+        if (label < classes) continue;
+        throw DataError(fmt::format("{}: record {}: expected a label below model.classes {}, got {}", path.string(), i,
+                                    classes, label));
+      }
+    }
+  }
+
+  int64_t size() const override { return first_.back(); }
+  std::string describe() const override { return fmt::format("{}: {} images of 32 x 32 pixels", title_, size()); }
+  LabelledImage read(uint64_t index) const override {
+    const auto after = std::upper_bound(first_.begin(), first_.end(), static_cast<int64_t>(index));
+    const auto at = static_cast<size_t>(after - first_.begin()) - 1;
+    const int64_t record = static_cast<int64_t>(index) - first_[at];
+    return {files_[at].image(record), files_[at].label(record)};
+  }
+
+ private:
+  std::vector<io::CifarFile> files_;
+  std::vector<int64_t> first_;  // image of each file, then the total
+  std::string title_;
+};
+
+}  // namespace
+
+int64_t cifar_classes(const std::string& folder) {
+  if (!files_of(folder, is_train10).empty() || !files_of(folder, is_test10).empty()) return 10;
+  if (!files_of(folder, is_train100).empty() || !files_of(folder, is_test100).empty()) return 100;
+  return 0;
+}
+
+std::vector<std::string> cifar_names(const std::string& folder) {
+  if (cifar_classes(folder) != 10) return {};
+  return {"airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"};
+}
+
+std::unique_ptr<ImageSet> cifar_set(const DataConfig& config, Split split, int64_t classes) {
+  const bool training = split == Split::train;
+  const std::string folder = training || config.val.empty() ? config.train.front() : config.val.front();
+  const bool ten = cifar_classes(folder) != 100;
+  const auto paths = files_of(folder, training ? (ten ? is_train10 : is_train100) : (ten ? is_test10 : is_test100));
+  if (paths.empty()) {
+    throw DataError(fmt::format("{}: expected {} (CIFAR-10) or {} (CIFAR-100) in it", folder,
+                                training ? "data_batch_*.bin" : "test_batch.bin", training ? "train.bin" : "test.bin"));
+  }
+  return std::make_unique<CifarSet>(paths, ten ? io::CifarKind::cifar10 : io::CifarKind::cifar100, classes,
+                                    fmt::format("cifar-{} {}", ten ? 10 : 100, training ? "train" : "test"));
+}
+
+}  // namespace siamese::data

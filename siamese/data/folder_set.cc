@@ -1,0 +1,120 @@
+#include "siamese/data/folder_set.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include <fmt/format.h>
+
+#include "siamese/base/check.h"
+#include "siamese/data/files.h"
+#include "siamese/io/image_file.h"
+
+namespace siamese::data {
+namespace fs = std::filesystem;
+namespace {
+
+struct Listed {
+  fs::path path;
+  size_t rank = 0;  // in its class
+  int64_t label = 0;
+};
+
+std::vector<fs::path> images_below(const std::string& key, const fs::path& folder) {
+  auto files = expand_files(key, {folder.string()});
+  std::erase_if(files, [](const fs::path& path) { return !io::is_image_file(path); });
+  if (files.empty()) throw DataError(fmt::format("{}: no PNG or JPEG image in folder '{}'", key, folder.string()));
+  return files;
+}
+
+class FolderSet : public ImageSet {
+ public:
+  FolderSet(std::vector<Listed> images, size_t classes, std::string title)
+      : images_(std::move(images)), classes_(classes), title_(std::move(title)) {}
+
+  int64_t size() const override { return std::ssize(images_); }
+  std::string describe() const override { return fmt::format("{}: {} images of {} classes", title_, size(), classes_); }
+  LabelledImage read(uint64_t index) const override {
+    const Listed& listed = images_[index];
+    return {io::read_image(listed.path), listed.label};
+  }
+
+ private:
+  std::vector<Listed> images_;
+  size_t classes_;
+  std::string title_;
+};
+
+std::vector<std::string> checked_classes(const DataConfig& config, int64_t most) {
+  const std::string& folder = config.train.front();
+  auto names = class_folders(folder);
+  if (names.empty()) {
+    throw DataError(fmt::format("data.train: expected a folder with one subfolder per class, got '{}'", folder));
+  }
+  if (std::ssize(names) > most) {
+    throw DataError(fmt::format("{}: {} classes, but model.classes is {}", folder, names.size(), most));
+  }
+  return names;
+}
+
+void check_val(const DataConfig& config, const std::vector<std::string>& names) {
+  const std::string& folder = config.val.front();
+  std::error_code ignored;
+  if (fs::equivalent(folder, config.train.front(), ignored)) {
+    throw UsageError(fmt::format("data.val: '{}' is also data.train", folder));
+  }
+  const auto given = class_folders(folder);
+  if (given.empty()) {
+    throw DataError(fmt::format("data.val: expected a folder with one subfolder per class, got '{}'", folder));
+  }
+  for (const auto& name : given) {
+    if (!std::binary_search(names.begin(), names.end(), name)) {
+      throw DataError(fmt::format("data.val: '{}' has a class '{}' that data.train has not", folder, name));
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> class_folders(const std::string& folder) {
+  std::vector<std::string> names;
+  std::error_code ignored;
+  for (fs::directory_iterator it(folder, ignored), end; it != end; it.increment(ignored)) {
+    std::error_code unknown;
+    const std::string name = it->path().filename().string();
+    if (!name.starts_with('.') && it->is_directory(unknown)) names.push_back(name);
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+std::unique_ptr<ImageSet> folder_set(const DataConfig& config, Split split, int64_t classes) {
+  const auto names = checked_classes(config, classes);
+  const bool tail = config.val.empty();
+  if (!tail) check_val(config, names);
+  const bool from_val = split == Split::test && !tail;
+  const std::string key = from_val ? "data.val" : "data.train";
+  const fs::path folder = from_val ? config.val.front() : config.train.front();
+  std::vector<Listed> images;
+  for (size_t label = 0; label < names.size(); ++label) {
+    std::error_code ignored;
+    if (from_val && !fs::is_directory(folder / names[label], ignored)) continue;
+    const auto files = images_below(key, folder / names[label]);
+    const size_t held_out = tail ? static_cast<size_t>(static_cast<double>(files.size()) * config.val_fraction) : 0;
+    const size_t border = files.size() - held_out;
+    const bool second_part = tail && split == Split::test;
+    for (size_t i = second_part ? border : 0; i < (second_part ? files.size() : border); ++i) {
+      images.push_back({files[i], i - (second_part ? border : 0), static_cast<int64_t>(label)});
+    }
+  }
+  if (images.empty()) {
+    throw UsageError(
+        fmt::format("data.val_fraction: {} of each class in '{}' holds out no image; raise it or give "
+                    "data.val",
+                    config.val_fraction, folder.string()));
+  }
+  std::stable_sort(images.begin(), images.end(), [](const Listed& a, const Listed& b) { return a.rank < b.rank; });
+  return std::make_unique<FolderSet>(std::move(images), names.size(),
+                                     split == Split::train ? "folder train" : "folder test");
+}
+
+}  // namespace siamese::data

@@ -1,0 +1,22 @@
+// data.source=folder: PNG and JPEG images, one subfolder of data.train per class, numbered by name. Files are told by
+// their content; others are left alone. Held out: data.val, a folder of the same classes, or else the last
+// data.val_fraction of each class. Images are listed in turn, one of each class: the first few are of all classes.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "siamese/data/config.h"
+#include "siamese/data/dataset.h"
+#include "siamese/data/image_set.h"
+
+namespace siamese::data {
+
+// Names of the subfolders, sorted, hidden ones left out; empty when there is no such folder.
+std::vector<std::string> class_folders(const std::string& folder);
+
+// More subfolders than `classes`, or one without images, is a DataError.
+std::unique_ptr<ImageSet> folder_set(const DataConfig& config, Split split, int64_t classes);
+
+}  // namespace siamese::data

@@ -1,0 +1,32 @@
+#include "siamese/data/random_images.h"
+
+#include "siamese/data/draws.h"
+
+namespace siamese::data {
+namespace {
+
+class RandomImages : public LabelledSamples {
+ public:
+  RandomImages(const SampleShape& shape, uint64_t seed) : classes_(static_cast<int>(shape.classes)), seed_(seed) {}
+
+  int64_t size() const override { return 0; }
+  std::string describe() const override { return "random images"; }
+  int64_t sample(uint64_t index, uint64_t /*position*/, std::span<float> out) const override {
+    Draws draws(seed_, index);
+    const int64_t label = draws.below(classes_);
+    for (float& value : out) value = static_cast<float>(draws.between(-1, 1));
+    return label;
+  }
+
+ private:
+  int classes_;
+  uint64_t seed_;
+};
+
+}  // namespace
+
+std::unique_ptr<LabelledSamples> random_images(const SampleShape& shape, uint64_t seed) {
+  return std::make_unique<RandomImages>(shape, seed);
+}
+
+}  // namespace siamese::data

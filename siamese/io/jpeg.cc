@@ -1,0 +1,105 @@
+#include "siamese/io/jpeg.h"
+
+#include <csetjmp>
+#include <cstdio>
+#include <vector>
+
+#include <fmt/format.h>
+#include <jerror.h>
+#include <jpeglib.h>
+
+#include "siamese/base/check.h"
+#include "siamese/io/mapped_file.h"
+#include "siamese/io/message.h"
+
+namespace siamese::io {
+namespace {
+
+// The library reports by calling back and expects not to be returned to (its own handler calls exit).
+struct Errors {
+  jpeg_error_mgr base;  // first: the library hands back a pointer to it
+  std::jmp_buf back;
+  char message[JMSG_LENGTH_MAX];
+};
+
+void fail(j_common_ptr info) {
+  auto* errors = reinterpret_cast<Errors*>(info->err);
+  info->err->format_message(info, errors->message);
+  std::longjmp(errors->back, 1);
+}
+
+// Level -1 are warnings. Large photo collections hold files with stray bytes, which every program reads; only an end
+// that comes too early is damage.
+void report(j_common_ptr info, int level) {
+  if (level < 0 && info->err->msg_code == JWRN_JPEG_EOF) fail(info);
+}
+
+void print_nothing(j_common_ptr) {}
+
+struct Decoder {
+  jpeg_decompress_struct info{};
+  Errors errors{};
+  Decoder() {
+    info.err = jpeg_std_error(&errors.base);
+    errors.base.error_exit = fail;
+    errors.base.emit_message = report;
+    errors.base.output_message = print_nothing;
+  }
+  ~Decoder() { jpeg_destroy_decompress(&info); }
+  Decoder(const Decoder&) = delete;
+  Decoder& operator=(const Decoder&) = delete;
+};
+
+// Both may be left by longjmp: no object with a destructor is made in them.
+bool read_header(Decoder& decoder, std::span<const std::byte> bytes) {
+  if (setjmp(decoder.errors.back) != 0) return false;
+  jpeg_create_decompress(&decoder.info);
+  jpeg_mem_src(&decoder.info, reinterpret_cast<const unsigned char*>(bytes.data()),
+               static_cast<unsigned long>(bytes.size()));
+  jpeg_read_header(&decoder.info, TRUE);
+  return true;
+}
+
+bool read_rows(Decoder& decoder, Image& image) {
+  if (setjmp(decoder.errors.back) != 0) return false;
+  decoder.info.out_color_space = image.channels == 1 ? JCS_GRAYSCALE : JCS_RGB;
+  decoder.info.dct_method = JDCT_ISLOW;
+  jpeg_start_decompress(&decoder.info);
+  while (decoder.info.output_scanline < decoder.info.output_height) {
+    JSAMPROW row = image.at(0, decoder.info.output_scanline);
+    jpeg_read_scanlines(&decoder.info, &row, 1);
+  }
+  jpeg_finish_decompress(&decoder.info);
+  return true;
+}
+
+}  // namespace
+
+bool is_jpeg(std::span<const std::byte> bytes) {
+  return bytes.size() >= 3 && bytes[0] == std::byte{0xFF} && bytes[1] == std::byte{0xD8} && bytes[2] == std::byte{0xFF};
+}
+
+Image decode_jpeg(std::span<const std::byte> bytes, const std::string& name) {
+  const auto refuse = [&name](const std::string& why) {
+    throw DataError(fmt::format("{}: not a readable JPEG image: {}", name, why));
+  };
+  if (!is_jpeg(bytes)) refuse("the JPEG signature is missing");
+  Decoder decoder;
+  if (!read_header(decoder, bytes)) refuse(in_quotes(decoder.errors.message));
+  const jpeg_decompress_struct& info = decoder.info;
+  if (info.num_components != 1 && info.num_components != 3) {
+    refuse(fmt::format("expected grey or RGB, got {} components (CMYK); convert it", info.num_components));
+  }
+  const auto width = static_cast<int64_t>(info.image_width);
+  const auto height = static_cast<int64_t>(info.image_height);
+  if (width * height > kMostPixels) {
+    refuse(fmt::format("expected at most {} pixels, got {} x {}", kMostPixels, width, height));
+  }
+  Image image(width, height, info.num_components);
+  if (!read_rows(decoder, image)) refuse(in_quotes(decoder.errors.message));
+  return image;
+}
+
+Image read_jpeg(const std::filesystem::path& path) { return decode_jpeg(MappedFile(path).bytes(), path.string()); }
+
+}  // namespace siamese::io
