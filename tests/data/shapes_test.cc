@@ -179,6 +179,30 @@ TEST(Shapes, OutlinesDifferPairwise) {
   }
 }
 
+// What turning or mirroring leaves as it is must not count as another outline, or one picture had both sides.
+TEST(Shapes, OnlyWhatChangesThePictureIsDrawn) {
+  for (const auto& kind : kOutlines) {
+    bool turning_changes = false;
+    bool mirroring_changes = false;
+    for (int i = 0; i < 400; ++i) {
+      const float x = static_cast<float>(i % 20) / 10 - 0.95F;
+      const float y = static_cast<float>(i / 20) / 10 - 0.95F;
+      const float here = kind.distance(x, y);
+      const float turned = kind.distance(0.99F * x - 0.14106736F * y, 0.14106736F * x + 0.99F * y);
+      turning_changes |= std::abs(turned - here) > 1e-3F;
+      mirroring_changes |= std::abs(kind.distance(-x, y) - here) > 1e-3F;
+    }
+    EXPECT_EQ(kind.turns, turning_changes) << kind.name;
+    EXPECT_EQ(kind.mirrors, mirroring_changes) << kind.name;
+  }
+  for (uint64_t i = 0; i < 2000; ++i) {
+    const Outline outline = draw_scene(Split::train, kFraction, 3, i).outline;
+    const auto& kind = kOutlines[static_cast<size_t>(outline.kind)];
+    EXPECT_TRUE(kind.turns || outline.degrees == 0) << kind.name;
+    EXPECT_TRUE(kind.mirrors || !outline.mirrored) << kind.name;
+  }
+}
+
 TEST(Shapes, AFractionThatLeavesNothingIsRefused) {
   DataConfig config = shapes_config();
   config.test_fraction = 1e-12;
