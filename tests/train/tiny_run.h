@@ -53,6 +53,7 @@ inline std::vector<nlohmann::json> timeless_lines(const std::filesystem::path& p
     auto json = nlohmann::json::parse(line);
     json.erase("step_ms");
     json.erase("tokens_per_s");
+    json.erase("samples_per_s");
     lines.push_back(json);
   }
   return lines;
