@@ -51,6 +51,69 @@ TEST(RunConfig, RefusalsNameTheKey) {
   EXPECT_NE(refusal("init.cut=1e-300").find("init.cut"), std::string::npos);
 }
 
+TEST(RunConfig, FamiliesRoundTripAndTakeTheirOwnValues) {
+  for (const auto& family : other_families()) {
+    const RunConfig config = tiny_family(family);
+    const std::string text = config_text(config);
+    EXPECT_EQ(config_text(read_config(config::parse_yaml(text, "again"))), text) << family;
+    for (const auto& [key, value] : config::flatten(config::print(config))) {
+      EXPECT_EQ(config_text(tiny_family(family, {key + "=" + value})), text) << family << " " << key << "=" << value;
+    }
+  }
+}
+
+TEST(RunConfig, FamiliesRefuseWhatDoesNotFit) {
+  const auto said = [](const std::string& family, const std::string& assignment) -> std::string {
+    try {
+      tiny_family(family, {assignment});
+    } catch (const UsageError& error) {
+      return error.what();
+    }
+    return "accepted";
+  };
+  struct Refused {
+    const char* family;
+    const char* assignment;
+    const char* text;
+  };
+  const std::vector<Refused> all = {
+      {"vit", "data.source=arithmetic",
+       "data.source: expected shapes, idx, cifar, folder or latents for model.family vit, got arithmetic"},
+      {"moe", "data.source=shapes",
+       "data.source: expected arithmetic, text or tokens for model.family moe, got shapes"},
+      {"dit", "train.ema=0", "eval.averaged: expected false without train.ema, got true"},
+      {"vit", "train.ema=1", "train.ema: expected a decay in [0, 1) (0 = none), got 1"},
+      {"vit", "model.patch=5", "model.patch: expected a divisor of model.image (16), got 5"},
+      {"moe", "model.experts_per_token=5",
+       "model.experts_per_token: expected a number from 1 to model.experts (4), got 5"},
+      {"moe", "model.experts_per_token=0", "model.experts_per_token: expected a number from 1"},
+      {"moe", "model.bias=true", "model.bias: expected false for family moe"},
+      {"moe", "model.positions=sincos", "model.positions: expected rope or learned for family moe, got sincos"},
+      {"vit", "model.positions=rope", "model.positions: expected learned for family vit, got rope"},
+      {"dit", "model.positions=learned", "model.positions: expected sincos for family dit, got learned"},
+      {"vit", "model.classes=11", "model.classes: expected at least the 12 of the data, got 11"},
+      {"vit", "model.drop_path=1", "model.drop_path: expected a share from 0 to below 1"},
+      {"dit", "model.drop_path=0.1", "model.drop_path: expected 0 for family dit"},
+      {"dit", "model.width=18", "model.width: expected a multiple of 4"},
+      {"dit", "eval.samples=-1", "eval.samples: expected a number from 0"},
+      {"dit", "eval.sampler_steps=0", "eval.sampler_steps: expected a number from 1 to 1000, got 0"},
+      {"dit", "eval.sampler=euler", "eval.sampler: expected one of"},
+      {"vit", "data.augment.smoothing=1", "data.augment.smoothing: expected a share"},
+      {"vit", "data.augment.crop=middle", "data.augment.crop: expected one of none, shift, resized"},
+  };
+  for (const auto& [family, assignment, text] : all) {
+    const std::string message = said(family, assignment);
+    EXPECT_NE(message.find(text), std::string::npos) << family << " " << assignment << "\nsaid: " << message;
+  }
+  EXPECT_NO_THROW(tiny_family("dit", {"eval.guidance=2"}));
+  try {
+    tiny_family("dit", {"eval.guidance=2", "model.label_dropout=0"});
+    FAIL() << "accepted";
+  } catch (const UsageError& error) {
+    EXPECT_STREQ(error.what(), "eval.guidance: expected 1 with model.label_dropout 0, got 2");
+  }
+}
+
 TEST(RunConfig, ShippedRecipesAreValidAndCountTheirParameters) {
   const std::vector<std::filesystem::path> folders = {SIAMESE_CONFIG_FOLDER};
   int recipes = 0;

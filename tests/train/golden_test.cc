@@ -7,15 +7,24 @@
 namespace siamese::train {
 namespace {
 
-void expect_losses(const std::string& scheme, const std::vector<double>& golden) {
-  Trainer trainer(tiny_config({"model.residual=" + scheme, "optim.lr=1e-2", "data.digits=2", "train.seed=3"}));
+void expect_losses(const RunConfig& config, const std::vector<double>& golden) {
+  Trainer trainer(config);
+  const std::string name = std::string(enum_text(config.model.family)) + " " + config.model.residual;
   std::string measured;
   for (size_t i = 0; i < 10; ++i) {
     const double loss = trainer.step().loss;
     measured += std::to_string(loss) + ", ";
-    EXPECT_NEAR(loss, i < golden.size() ? golden[i] : 0, 1e-4) << scheme << " step " << i + 1;
+    EXPECT_NEAR(loss, i < golden.size() ? golden[i] : 0, 1e-4) << name << " step " << i + 1;
   }
-  if (::testing::Test::HasFailure()) std::printf("%s: %s\n", scheme.c_str(), measured.c_str());
+  if (::testing::Test::HasFailure()) std::printf("%s: %s\n", name.c_str(), measured.c_str());
+}
+
+void expect_losses(const std::string& scheme, const std::vector<double>& golden) {
+  expect_losses(tiny_config({"model.residual=" + scheme, "optim.lr=1e-2", "data.digits=2", "train.seed=3"}), golden);
+}
+
+RunConfig family_config(const std::string& family, const std::string& scheme) {
+  return tiny_family(family, {"model.residual=" + scheme, "optim.lr=1e-2", "train.seed=3"});
 }
 
 TEST(Golden, Pre) {
@@ -30,6 +39,12 @@ TEST(Golden, SiameseHybrid) {
   expect_losses("siamese(x=hybrid)",
                 {2.874084, 2.640101, 2.515757, 2.409417, 2.341511, 2.348716, 2.430072, 2.350634, 2.344950, 2.374619});
 }
+TEST(Golden, MoePre) { expect_losses(family_config("moe", "pre"), {}); }
+TEST(Golden, MoeSiamese) { expect_losses(family_config("moe", "siamese"), {}); }
+TEST(Golden, VitPre) { expect_losses(family_config("vit", "pre"), {}); }
+TEST(Golden, VitSiamese) { expect_losses(family_config("vit", "siamese"), {}); }
+TEST(Golden, DitPre) { expect_losses(family_config("dit", "pre"), {}); }
+TEST(Golden, DitSiamese) { expect_losses(family_config("dit", "siamese"), {}); }
 
 }  // namespace
 }  // namespace siamese::train

@@ -52,6 +52,38 @@ TEST(SweepPlan, AGridOverSchemesMakesVariants) {
   EXPECT_EQ(variants, (std::set<std::string>{"pre, width=32", "pre, width=64", "post, width=32", "post, width=64"}));
 }
 
+TEST(SweepPlan, AVariantMayHaveARecipeOfItsOwn) {
+  const TemporaryFolder folder("sweep_recipes");
+  std::ofstream(folder / "pictures.yaml") << "model: {family: vit, residual: post}\ndata: {source: shapes}\n"
+                                             "train: {steps: 9}\n";
+  const auto result = plan(folder,
+                           "config: base\nset: {model.width: 32}\nvariants:\n"
+                           "  - {config: pictures}\n"
+                           "  - {config: pictures, model.residual: pre, train.batch: 8}\n"
+                           "  - {config: pictures, label: mine, train.steps: 11}\n"
+                           "  - {model.residual: pre}\n"
+                           "grid: {train.seed: [1, 2]}\n");
+  ASSERT_EQ(result.runs.size(), 8U);
+  EXPECT_EQ(result.runs[0].variant, "pictures");
+  EXPECT_EQ(result.runs[0].config.model.family, models::Family::vit);
+  EXPECT_EQ(result.runs[0].config.model.residual, "post");
+  EXPECT_EQ(result.runs[0].config.train.steps, 9);
+  EXPECT_EQ(result.runs[0].config.model.width, 32);
+  EXPECT_EQ(result.runs[1].variant, "pictures, pre, batch=8");
+  EXPECT_EQ(result.runs[1].dir, "pictures-pre-batch-8-seed1");
+  EXPECT_EQ(result.runs[1].config.model.residual, "pre");
+  EXPECT_EQ(result.runs[2].variant, "mine");
+  EXPECT_EQ(result.runs[2].config.train.steps, 11);
+  EXPECT_EQ(result.runs[3].variant, "pre");
+  EXPECT_EQ(result.runs[3].config.model.family, models::Family::lm);
+  EXPECT_EQ(result.runs[3].config.train.steps, 7);
+  EXPECT_EQ(result.runs[4].config.train.seed, 2U);
+  // The recipe above may be missing when every variant has its own, and only then.
+  EXPECT_EQ(plan(folder, "variants: [{config: pictures}, {config: base}]\n").runs.size(), 2U);
+  EXPECT_THROW(plan(folder, "variants: [{config: pictures}, {model.residual: pre}]\n"), UsageError);
+  EXPECT_THROW(plan(folder, "config: base\nvariants: [{config: nowhere}]\n"), UsageError);
+}
+
 TEST(SweepPlan, TheRecordLiesWhereTheFileSays) {
   const TemporaryFolder folder("sweep_record_path");
   EXPECT_TRUE(plan(folder, "config: base\n").record.empty());

@@ -1,5 +1,6 @@
 #include "siamese/train/sweep_record.h"
 
+#include <algorithm>
 #include <cmath>
 #include <thread>
 
@@ -96,6 +97,67 @@ TEST(SweepRecordLine, ARunThatDivergedHasNullsAndItsMessage) {
   }
   EXPECT_FALSE(json.contains("accuracy"));
   EXPECT_EQ(to_json(parse_record_line(text, "here")), text);
+}
+
+TEST(SweepRecordLine, HoldsTheMeasuresOfTheFamily) {
+  const TemporaryFolder folder("record_measures");
+  const std::string judge = (folder / "vit").string();
+  for (const auto& family : other_families()) {
+    SCOPED_TRACE(family);
+    auto config = tiny_family(family, {"model.residual=pre"});
+    if (family == "dit") config.eval.classifier = judge;
+    const PlannedRun run{"run", "pre", config};
+    const fs::path dir = folder / family;
+    start_run(run.config, dir, false, run.variant, {});
+    const std::string text = to_json(record_line("demo", run, dir, ""));
+    EXPECT_EQ(to_json(parse_record_line(text, "here")), text);
+    const auto json = nlohmann::json::parse(text);
+    const auto last = nlohmann::json::parse(io::read_json_lines(dir / "eval.jsonl").back());
+    nlohmann::json expected = nlohmann::json::object();
+    if (family == "moe") {
+      double sum = 0;
+      for (const auto& step : timeless_lines(dir / "metrics.jsonl")) sum += step.at("expert_max_load").get<double>();
+      ASSERT_TRUE(json.at("measures").contains("expert_max_load"));
+      EXPECT_NEAR(json["measures"]["expert_max_load"].get<double>(), sum / 12, 1e-12);
+      expected["expert_max_load"] = json["measures"]["expert_max_load"];
+    } else if (family == "vit") {
+      for (const char* const name : {"top1", "top5"}) {
+        const auto& counts = last.at("classification").at(name);
+        EXPECT_EQ(counts.at("count"), 4);
+        expected[name] = counts.at("correct").get<double>() / counts.at("count").get<double>();
+      }
+    } else {
+      expected = last.at("diffusion");
+      ASSERT_EQ(expected.size(), 2U);
+      for (const char* const name : {"feature_distance", "class_agreement"}) {
+        expected[name] = last.at("samples").at(name);
+      }
+    }
+    EXPECT_EQ(json["measures"], expected);
+    EXPECT_EQ(json.at("perplexity").is_null(), family != "moe");
+    EXPECT_EQ(json.contains("accuracy"), family == "moe");
+    std::vector<double> rates;
+    for (const auto& step : io::read_json_lines(dir / "metrics.jsonl")) {
+      rates.push_back(nlohmann::json::parse(step).at("samples_per_s").get<double>());
+    }
+    std::sort(rates.begin() + 1, rates.end());  // eleven without the first
+    EXPECT_EQ(json.at("samples_per_s").get<double>(), rates[6]);
+  }
+}
+
+TEST(SweepRecordLine, LinesFromBeforeThereWereMeasuresAreRead) {
+  auto json = nlohmann::ordered_json::parse(to_json(line_about(tiny_config())));
+  EXPECT_FALSE(json.contains("measures"));
+  EXPECT_FALSE(json.contains("samples_per_s"));
+  EXPECT_EQ(to_json(parse_record_line(json.dump(), "here")), json.dump());
+  json["measures"] = {{"top1", "many"}};
+  try {
+    parse_record_line(json.dump(), "here");
+    FAIL() << "accepted";
+  } catch (const DataError& error) {
+    EXPECT_NE(std::string(error.what()).find("here: measures: top1: expected a number"), std::string::npos)
+        << error.what();
+  }
 }
 
 TEST(SweepRecordLine, OnlyARunThatEndedHasOne) {

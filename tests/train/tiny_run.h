@@ -46,6 +46,34 @@ inline RunConfig tiny_config(const std::vector<std::string>& overrides = {}) {
   return read_config(value);
 }
 
+inline const std::vector<std::string>& other_families() {
+  static const std::vector<std::string> families = {"moe", "vit", "dit"};
+  return families;
+}
+
+// A run of moe, vit or dit with everything that is the family's own switched on.
+inline RunConfig tiny_family(const std::string& family, const std::vector<std::string>& overrides = {}) {
+  std::vector<std::string> all = {"model.family=" + family, "train.ema=0.9", "optim.lr=5e-3"};
+  const auto add = [&](const std::vector<std::string>& more) { all.insert(all.end(), more.begin(), more.end()); };
+  if (family == "moe") {
+    add({"model.ffn_width=16", "model.experts=4", "model.experts_per_token=2", "model.shared_width=8"});
+  } else {
+    add({"data.source=shapes", "model.image=16", "model.patch=4", "model.norm=layer", "model.norm_eps=1e-6",
+         "model.bias=true"});
+  }
+  if (family == "vit") {
+    add({"model.ffn=gelu", "model.drop_path=0.4", "data.augment.flip=true", "data.augment.crop=shift",
+         "data.augment.erase=0.5", "data.augment.operations=1", "data.augment.mixup=0.8", "data.augment.cutmix=1",
+         "data.augment.smoothing=0.1"});
+  }
+  if (family == "dit") {
+    add({"model.ffn=gelu_tanh", "init.rule=xavier", "model.label_dropout=0.3", "eval.averaged=true", "eval.samples=4",
+         "eval.sampler_steps=3"});
+  }
+  add(overrides);
+  return tiny_config(all);
+}
+
 // metrics.jsonl without what the clock decides.
 inline std::vector<nlohmann::json> timeless_lines(const std::filesystem::path& path) {
   std::vector<nlohmann::json> lines;
@@ -65,6 +93,14 @@ inline void expect_same_runs(const std::filesystem::path& a, const std::filesyst
   const std::string folder = "step" + std::to_string(step);
   for (const char* const file : {"model.safetensors", "optim.safetensors", "trainer.json"}) {
     EXPECT_EQ(io::read_file(a / folder / file), io::read_file(b / folder / file)) << file;
+  }
+  const auto same_if_there = [&](const std::filesystem::path& file) {
+    ASSERT_EQ(std::filesystem::exists(a / file), std::filesystem::exists(b / file)) << file;
+    if (std::filesystem::exists(a / file)) EXPECT_EQ(io::read_file(a / file), io::read_file(b / file)) << file;
+  };
+  same_if_there(std::filesystem::path(folder) / "ema.safetensors");
+  for (const auto& line : timeless_lines(a / "eval.jsonl")) {
+    same_if_there("samples/step" + line.at("step").dump() + ".png");
   }
 }
 

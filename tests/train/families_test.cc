@@ -1,0 +1,169 @@
+// What every run promises, for moe, vit and dit: interruption, recomputation and threads change no bit, micro-batches
+// nothing but rounding, and another run can start from the weights.
+#include "tests/support/tensors.h"
+#include "tests/train/tiny_run.h"
+
+#include <c10/core/GradMode.h>
+
+#include "siamese/base/check.h"
+#include "siamese/models/registry.h"
+#include "siamese/train/checkpoint.h"
+#include "siamese/train/trainer.h"
+
+namespace siamese::train {
+namespace families_test {
+
+namespace fs = std::filesystem;
+
+TEST(Families, InterruptedAtAnyStepEqualsUninterrupted) {
+  const TemporaryFolder folder("families_resume");
+  for (const auto& family : other_families()) {
+    SCOPED_TRACE(family);
+    const RunConfig config = tiny_family(family, {"train.micro_batch=2"});
+    const fs::path whole = folder / ("whole_" + family);
+    start_run(config, whole, false, "", {});
+    ASSERT_TRUE(fs::exists(whole / "step12" / "ema.safetensors"));
+    EXPECT_EQ(fs::exists(whole / "samples" / "step12.png"), family == "dit");
+    for (const int step : {1, 5, 6, 11}) {
+      const fs::path cut = folder / ("cut_" + family + std::to_string(step));
+      ASSERT_EQ(start_run(config, cut, false, "", stop_after(step)).status, RunStatus::stopped);
+      ASSERT_EQ(resume_run(cut, {}).status, RunStatus::finished);
+      expect_same_runs(whole, cut, 12);
+    }
+  }
+}
+
+// Killed between checkpoints: the line and the picture of the evaluation at step 10 are made again.
+TEST(Families, AfterAKillTheTailIsComputedAgain) {
+  const TemporaryFolder folder("families_kill");
+  for (const auto& family : other_families()) {
+    SCOPED_TRACE(family);
+    const fs::path whole = folder / ("whole_" + family), killed = folder / ("killed_" + family);
+    start_run(tiny_family(family), whole, false, "", {});
+    start_run(tiny_family(family), killed, false, "", stop_after(11));
+    fs::remove_all(killed / "step11");
+    fs::remove(killed / "samples" / "step10.png");
+    io::write_file_atomic(killed / "latest", "step8\n");
+    ASSERT_EQ(resume_run(killed, {}).status, RunStatus::finished);
+    expect_same_runs(whole, killed, 12);
+  }
+}
+
+TEST(Families, RecomputedActivationsGiveTheSameBits) {
+  const TemporaryFolder folder("families_recompute");
+  for (const auto& family : other_families()) {
+    SCOPED_TRACE(family);
+    start_run(tiny_family(family), folder / (family + "0"), false, "", {});
+    start_run(tiny_family(family, {"engine.recompute=1"}), folder / (family + "1"), false, "", {});
+    expect_same_runs(folder / (family + "0"), folder / (family + "1"), 12);
+  }
+}
+
+// Large enough that work is shared between threads.
+TEST(Families, OneThreadOrTwoGiveTheSameBits) {
+  const TemporaryFolder folder("families_threads");
+  for (const auto& family : other_families()) {
+    SCOPED_TRACE(family);
+    for (const std::string threads : {"1", "2"}) {
+      std::vector<std::string> larger = {"model.width=64", "train.batch=16",           "train.micro_batch=16",
+                                         "train.steps=4",  "train.checkpoint_every=0", "engine.threads=" + threads};
+      larger.push_back(family == "moe" ? "model.context=96" : "model.image=32");
+      start_run(tiny_family(family, larger), folder / (family + threads), false, "", {});
+    }
+    expect_same_runs(folder / (family + "1"), folder / (family + "2"), 4);
+  }
+}
+
+// The loss that balances experts is a mean over micro-batches of a product of means, so it is left out.
+TEST(Families, MicroBatchesAddUpToTheBatch) {
+  for (const auto& family : other_families()) {
+    SCOPED_TRACE(family);
+    const std::vector<std::string> common = {"train.balance_loss=0", "optim.lr=1e-3"};
+    auto halved = common;
+    halved.push_back("train.micro_batch=2");
+    Trainer whole(tiny_family(family, common)), halves(tiny_family(family, halved));
+    ASSERT_EQ(whole.config().train.micro_batch, 4);
+    for (int step = 1; step <= 8; ++step) {
+      const StepMetrics a = whole.step(), b = halves.step();
+      EXPECT_NEAR(a.loss, b.loss, step == 1 ? 1e-6 : 1e-4) << "step " << step;
+      EXPECT_NEAR(a.grad_norm, b.grad_norm, (step == 1 ? 1e-5 : 1e-3) * (1 + a.grad_norm)) << "step " << step;
+      ASSERT_EQ(a.extra.size(), b.extra.size());
+      for (size_t i = 0; i < a.extra.size(); ++i) {
+        if (a.extra[i].first == "balance_loss") continue;
+        EXPECT_NEAR(a.extra[i].second, b.extra[i].second, 1e-4) << a.extra[i].first << " step " << step;
+      }
+    }
+  }
+}
+
+TEST(Families, InitFromStartsWithTheWeightsOfAnotherRun) {
+  const TemporaryFolder folder("families_from");
+  for (const auto& family : other_families()) {
+    SCOPED_TRACE(family);
+    const fs::path first = folder / family;
+    start_run(tiny_family(family, {"train.steps=3"}), first, false, "", {});
+    const Trainer trainer(tiny_family(family, {"train.seed=9", "init.from=" + first.string()}));
+    const auto loaded = load_model(first);
+    const auto& expected = loaded.model->parameters().list();
+    const auto& got = trainer.model().parameters().list();
+    ASSERT_EQ(expected.size(), got.size());
+    for (size_t i = 0; i < got.size(); ++i) testing::expect_same_bits(got[i].value, expected[i].value, got[i].name);
+    EXPECT_EQ(trainer.state().step, 0);
+    // The average starts there too.
+    Trainer saved(tiny_family(family, {"init.from=" + first.string()}));
+    fs::create_directories(folder / (family + "_saved"));
+    saved.save(folder / (family + "_saved"));
+    const auto averaged = load_model(folder / (family + "_saved"), Weights::averaged);
+    for (size_t i = 0; i < got.size(); ++i) {
+      testing::expect_same_bits(averaged.model->parameters().list()[i].value, expected[i].value, got[i].name);
+    }
+    for (const auto& other : other_families()) {
+      if (other == family) continue;
+      EXPECT_THROW(Trainer(tiny_family(other, {"init.from=" + first.string()})), DataError) << other;
+    }
+  }
+}
+
+TEST(Families, LearnInAHundredSteps) {
+  for (const auto& family : other_families()) {
+    Trainer trainer(tiny_family(family, {"train.steps=100", "train.batch=16", "train.micro_batch=16", "optim.lr=1e-2",
+                                         "data.operations=+", "data.augment.mixup=0", "data.augment.cutmix=0",
+                                         "data.augment.operations=0", "data.augment.erase=0", "model.drop_path=0"}));
+    double first = 0, last = 0;
+    for (int step = 0; step < 100; ++step) {
+      const double loss = trainer.step().loss;
+      if (step < 10) first += loss / 10;
+      if (step >= 90) last += loss / 10;
+    }
+    EXPECT_LT(last, 0.9 * first) << family;
+  }
+}
+
+// DeiT's rule: matrices decay, and nothing else: no bias, gain, shift, class token or position.
+TEST(Families, MatricesDecayAndNothingElse) {
+  const c10::NoGradGuard no_grad;
+  const RunConfig config = tiny_family("vit", {"model.residual=siamese", "optim.weight_decay=0.5"});
+  const auto model = models::make_model(config.model, config.init, 1);
+  std::vector<at::Tensor> before;
+  for (const auto& parameter : model->parameters().list()) {
+    parameter.value.add_(1);  // a bias of zero could not be seen to decay
+    parameter.value.mutable_grad() = at::zeros_like(parameter.value);
+    before.push_back(parameter.value.detach().clone());
+  }
+  AdamW(config.optim, model->parameters()).step(0.1, 0);
+  int matrices = 0;
+  bool class_token = false, positions = false;
+  for (size_t i = 0; i < before.size(); ++i) {
+    const auto& [name, kind, value] = model->parameters().list()[i];
+    const bool matrix = value.dim() == 2 && name != "positions.weight";
+    testing::expect_close(value, matrix ? before[i] * (1 - 0.1 * 0.5) : before[i], 1e-6, name);
+    matrices += matrix ? 1 : 0;
+    class_token |= name == "class_token";
+    positions |= name == "positions.weight";
+  }
+  EXPECT_TRUE(class_token && positions);
+  EXPECT_EQ(matrices, 2 + 2 * 4);  // patch, head; qkv, out, in, out of each block
+}
+
+}  // namespace families_test
+}  // namespace siamese::train
