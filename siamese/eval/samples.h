@@ -17,7 +17,7 @@
 namespace siamese::eval {
 
 // `count` images [count, channels, image, image], `rows` at a time; image i has class labels[i % labels.size()]. Image
-// i is the same whatever the others are.
+// i is the same, up to rounding, whatever the others are.
 at::Tensor draw_samples(const models::DiffusionTransformer& model, const std::vector<int64_t>& labels, int64_t count,
                         int64_t rows, const SamplerOptions& options);
 

@@ -10,16 +10,18 @@ namespace samples_test {
 
 const SamplerOptions kQuick{.kind = SamplerKind::ddpm, .steps = 3, .guidance = 1.5, .seed = 5};
 
+// Up to the rounding of matrix products, whose order of summation follows the number of rows.
 TEST(Samples, AnImageIsTheSameWhateverTheOthersAre) {
   const SmallDit dit;
   const auto labels = all_classes(dit.config.classes);
   const at::Tensor whole = draw_samples(dit.get(), labels, 9, 9, kQuick);
   EXPECT_EQ(whole.sizes(), (std::vector<int64_t>{9, 3, 6, 6}));
   for (const int64_t rows : {1, 2, 4, 64}) {
-    testing::expect_same_bits(draw_samples(dit.get(), labels, 9, rows, kQuick), whole, "rows " + std::to_string(rows));
+    testing::expect_close(draw_samples(dit.get(), labels, 9, rows, kQuick), whole, 1e-5,
+                          "rows " + std::to_string(rows));
   }
-  testing::expect_same_bits(draw_samples(dit.get(), labels, 5, 9, kQuick), whole.narrow(0, 0, 5), "fewer");
-  EXPECT_FALSE(at::equal(whole[0], whole[7]));  // of the same class
+  testing::expect_close(draw_samples(dit.get(), labels, 5, 9, kQuick), whole.narrow(0, 0, 5), 1e-5, "fewer");
+  EXPECT_GT(testing::largest_difference(whole[0], whole[7]), 0.1);  // of the same class
 }
 
 // Image i is of class labels[i % n], and of nothing else: it is drawn from the noise of its place.

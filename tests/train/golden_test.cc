@@ -39,12 +39,30 @@ TEST(Golden, SiameseHybrid) {
   expect_losses("siamese(x=hybrid)",
                 {2.874084, 2.640101, 2.515757, 2.409417, 2.341511, 2.348716, 2.430072, 2.350634, 2.344950, 2.374619});
 }
-TEST(Golden, MoePre) { expect_losses(family_config("moe", "pre"), {}); }
-TEST(Golden, MoeSiamese) { expect_losses(family_config("moe", "siamese"), {}); }
-TEST(Golden, VitPre) { expect_losses(family_config("vit", "pre"), {}); }
-TEST(Golden, VitSiamese) { expect_losses(family_config("vit", "siamese"), {}); }
-TEST(Golden, DitPre) { expect_losses(family_config("dit", "pre"), {}); }
-TEST(Golden, DitSiamese) { expect_losses(family_config("dit", "siamese"), {}); }
+TEST(Golden, MoePre) {
+  expect_losses(family_config("moe", "pre"),
+                {3.124276, 2.614077, 2.385263, 2.228302, 2.178373, 2.111594, 2.102871, 1.999949, 2.038807, 2.084124});
+}
+TEST(Golden, MoeSiamese) {
+  expect_losses(family_config("moe", "siamese"),
+                {3.248930, 2.878834, 2.522513, 2.328193, 2.292299, 2.164823, 2.150882, 2.119423, 2.109921, 2.102449});
+}
+TEST(Golden, VitPre) {
+  expect_losses(family_config("vit", "pre"),
+                {2.244497, 3.367737, 3.044225, 3.256536, 2.463775, 2.826972, 2.778444, 2.613897, 2.601420, 2.861008});
+}
+TEST(Golden, VitSiamese) {
+  expect_losses(family_config("vit", "siamese"),
+                {2.261961, 3.845750, 3.206485, 3.400660, 2.510000, 2.303905, 3.151410, 2.443687, 2.567495, 2.907738});
+}
+TEST(Golden, DitPre) {
+  expect_losses(family_config("dit", "pre"),
+                {0.975904, 0.963804, 0.955555, 0.934344, 0.946058, 0.900017, 0.920704, 0.866994, 0.893013, 0.839644});
+}
+TEST(Golden, DitSiamese) {
+  expect_losses(family_config("dit", "siamese"),
+                {0.975904, 0.963804, 0.955256, 0.933310, 0.944357, 0.897446, 0.919237, 0.865046, 0.891932, 0.838345});
+}
 
 }  // namespace
 }  // namespace siamese::train
