@@ -27,9 +27,9 @@ TEST(Samples, AnImageIsTheSameWhateverTheOthersAre) {
 // Image i is of class labels[i % n], and of nothing else: it is drawn from the noise of its place.
 TEST(Samples, LabelsComeInTurns) {
   const SmallDit dit;
-  const at::Tensor turns = draw_samples(dit.get(), {4, 2}, 5, 2, kQuick);
-  const at::Tensor fours = draw_samples(dit.get(), {4}, 5, 2, kQuick);
-  const at::Tensor twos = draw_samples(dit.get(), {2}, 5, 2, kQuick);
+  const at::Tensor turns = draw_samples(dit.get(), {4, 2}, 5, 3, kQuick);
+  const at::Tensor fours = draw_samples(dit.get(), {4}, 5, 3, kQuick);
+  const at::Tensor twos = draw_samples(dit.get(), {2}, 5, 3, kQuick);
   for (int64_t i = 0; i < 5; ++i) {
     testing::expect_same_bits(turns[i], (i % 2 == 0 ? fours : twos)[i], std::to_string(i));
     EXPECT_FALSE(at::equal(fours[i], twos[i])) << i;

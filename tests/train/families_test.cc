@@ -45,6 +45,7 @@ TEST(Families, AfterAKillTheTailIsComputedAgain) {
     fs::remove(killed / "samples" / "step10.png");
     io::write_file_atomic(killed / "latest", "step8\n");
     ASSERT_EQ(resume_run(killed, {}).status, RunStatus::finished);
+    EXPECT_EQ(fs::exists(killed / "samples" / "step10.png"), family == "dit");
     expect_same_runs(whole, killed, 12);
   }
 }
