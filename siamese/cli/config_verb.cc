@@ -75,8 +75,9 @@ void check_config(const ConfigArguments& arguments) {
                                                config.train.batch, config.model.sees_images() ? "images" : "samples")},
                         {"FLOPs", fmt::format("{} a step, {} in all", short_count(step_flops),
                                               short_count(step_flops * static_cast<double>(config.train.steps)))},
-                        {"memory",
-                         fmt::format("{} bytes of weights, gradients and moments (float32)", short_count(16 * count))}})
+                        {"memory", fmt::format("{} bytes of weights, gradients{} moments (float32)",
+                                               short_count((config.train.ema > 0 ? 20 : 16) * count),
+                                               config.train.ema > 0 ? ", averages and" : " and")}})
                 .c_str());
 }
 

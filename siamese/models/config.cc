@@ -81,10 +81,7 @@ void resolve_image(ModelConfig& config, const DataSizes& data) {
   config.context = config.grid() * config.grid() + (vit ? 1 : 0);
   config.vocab = 0;
   config.tied = false;
-  if (!vit) {
-    if (config.drop_path != 0) throw UsageError("model.drop_path: expected 0 for family dit");
-    require(config.width % 4 == 0, "width", "a multiple of 4 for positions: sincos", config.width);
-  }
+  if (!vit) require(config.width % 4 == 0, "width", "a multiple of 4 for positions: sincos", config.width);
 }
 
 }  // namespace
@@ -101,6 +98,9 @@ void resolve(ModelConfig& config, const DataSizes& data) {
     resolve_text(config, data);
   }
   if (config.family == Family::moe) resolve_experts(config);
+  if (config.family != Family::vit && config.drop_path != 0) {
+    throw UsageError("model.drop_path: expected 0 for family " + std::string(enum_text(config.family)));
+  }
   require_size("context", config.context, int64_t{1} << 24);
   if (config.kv_heads == 0) config.kv_heads = config.heads;
   if (config.ffn_width == 0) config.ffn_width = 4 * config.width;

@@ -63,6 +63,13 @@ void check_source(const RunConfig& config) {
                    std::string(enum_text(config.data.source)));
 }
 
+void check_pixels(const RunConfig& config) {
+  const bool pixels = config.model.family == models::Family::dit && config.data.source != data::Source::latents;
+  if (pixels && config.data.normalize != data::Normalize::symmetric) {
+    throw UsageError("data.normalize: expected symmetric for a dit of pixels: samplers keep them between -1 and 1");
+  }
+}
+
 void check(const RunConfig& config) {
   const TrainConfig& train = config.train;
   require(train.steps >= 1, "train.steps", "at least 1", train.steps);
@@ -77,6 +84,7 @@ void check(const RunConfig& config) {
   }
   require(train.ema >= 0 && train.ema < 1, "train.ema", "a decay in [0, 1) (0 = none)", train.ema);
   check_eval(config);
+  check_pixels(config);
   for (const auto& [key, value] :
        {std::pair{"train.eval_every", train.eval_every}, std::pair{"train.checkpoint_every", train.checkpoint_every},
         std::pair{"train.record_every", train.record_every}, std::pair{"engine.threads", config.engine.threads},
