@@ -27,14 +27,15 @@ struct SampleArguments {
   bool trained = false;
 };
 
-std::vector<int64_t> asked_labels(const SampleArguments& arguments, const models::DiffusionTransformer& model) {
-  const int64_t classes = model.config().classes;
+std::vector<int64_t> asked_labels(const SampleArguments& arguments, const train::RunConfig& config) {
+  const int64_t classes = config.model.classes;
+  const int64_t of_data = data::sizes_of(config.data).classes;  // a model may have room for more
   for (const int64_t label : arguments.labels) {
     if (label < 0 || label >= classes) {
       throw UsageError(fmt::format("--labels: expected classes from 0 to {}, got {}", classes - 1, label));
     }
   }
-  return arguments.labels.empty() ? eval::all_classes(classes) : arguments.labels;
+  return arguments.labels.empty() ? eval::all_classes(of_data > 0 ? of_data : classes) : arguments.labels;
 }
 
 void save(const SampleArguments& arguments, const at::Tensor& images, const std::vector<int64_t>& labels) {
@@ -59,12 +60,12 @@ void sample_run(SampleArguments& arguments) {
   train::apply_engine(loaded.config.engine);
   const auto* const model = dynamic_cast<const models::DiffusionTransformer*>(loaded.model.get());
   if (model == nullptr) throw UsageError(arguments.run + ": sample needs a model of family dit");
-  if (!arguments.grid.empty() && model->config().channels != 1 && model->config().channels != 3) {
-    throw UsageError(fmt::format("--grid: expected images of 1 or 3 channels, got latents of {}; --out saves them",
-                                 model->config().channels));
+  const bool latents = loaded.config.data.source == data::Source::latents;
+  if (!arguments.grid.empty() && latents) {
+    throw UsageError("--grid: expected a model of images, got one of latents; --out saves what it draws");
   }
-  arguments.options.clip = loaded.config.data.source != data::Source::latents;
-  const auto labels = asked_labels(arguments, *model);
+  arguments.options.clip = !latents;
+  const auto labels = asked_labels(arguments, loaded.config);
   const int64_t rows = loaded.config.train.micro_batch;
   const at::Tensor images = eval::draw_samples(*model, labels, arguments.count, rows, arguments.options);
   save(arguments, images, labels);
@@ -89,7 +90,7 @@ void add_sample(CLI::App& app) {
                    "A safetensors file to write: samples [n, channels, size, size], labels");
   verb->add_option("--labels", arguments->labels, "Classes, in turns; all without it")->delimiter(',');
   verb->add_option("--sampler", arguments->sampler, "ddim or ddpm");
-  verb->add_option("--steps", options.steps, "Steps of the sampler")->check(CLI::Range(int64_t{1}, int64_t{1000}));
+  verb->add_option("--steps", options.steps, "Steps of the sampler")->check(CLI::Range(int64_t{2}, int64_t{1000}));
   verb->add_option("--guidance", options.guidance, "Classifier-free guidance; 1 = none")->check(CLI::Range(0.0, 1e3));
   verb->add_option("--eta", options.eta, "ddim: share of fresh noise")->check(CLI::Range(0.0, 1.0));
   verb->add_option("--seed", options.seed, "Of the noise");

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 
 #include <ATen/ATen.h>
@@ -62,6 +63,9 @@ SampleQuality judge_samples(const models::VisionTransformer& classifier, const a
     real.push_back(classifier.features(to_inputs(batch).images));
   }
   const at::Tensor drawn = features_of(classifier, images, rows);
+  if (!at::isfinite(drawn).all().item<bool>()) {  // as a loss that is not finite: a result, not the end of a run
+    return {std::numeric_limits<double>::quiet_NaN(), 0};
+  }
   const at::Tensor guesses = classifier.logits(drawn).argmax(-1);
   int64_t agreed = 0;
   for (int64_t i = 0; i < guesses.size(0); ++i) {

@@ -45,9 +45,14 @@ void check_eval(const RunConfig& config) {
   const eval::EvalConfig& eval = config.eval;
   require(!eval.averaged || config.train.ema > 0, "eval.averaged", "false without train.ema", eval.averaged);
   require(eval.samples >= 0 && eval.samples <= 1 << 20, "eval.samples", "a number from 0 to 1048576", eval.samples);
-  require(eval.sampler_steps >= 1 && eval.sampler_steps <= 1000, "eval.sampler_steps", "a number from 1 to 1000",
+  require(eval.sampler_steps >= 2 && eval.sampler_steps <= 1000, "eval.sampler_steps", "a number from 2 to 1000",
           eval.sampler_steps);
   require(eval.guidance >= 0 && eval.guidance <= 1000, "eval.guidance", "a number from 0 to 1000", eval.guidance);
+  if (!eval.classifier.empty() && eval.samples > 0) {
+    require(eval.samples >= 2, "eval.samples", "at least 2 for eval.classifier", eval.samples);
+    require(eval.batches * config.train.batch >= 2, "eval.batches", "at least 2 images for eval.classifier",
+            eval.batches * config.train.batch);
+  }
   if (config.model.family == models::Family::dit && eval.guidance != 1) {
     require(config.model.label_dropout > 0, "eval.guidance", "1 with model.label_dropout 0", eval.guidance);
   }
@@ -65,6 +70,13 @@ void check_source(const RunConfig& config) {
 
 void check_pixels(const RunConfig& config) {
   const bool pixels = config.model.family == models::Family::dit && config.data.source != data::Source::latents;
+  const data::AugmentConfig& augment = config.data.augment;
+  const std::pair<const char*, double> mixing[] = {
+      {"mixup", augment.mixup}, {"cutmix", augment.cutmix}, {"smoothing", augment.smoothing}, {"erase", augment.erase}};
+  for (const auto& [key, value] : mixing) {
+    require(config.model.family != models::Family::dit || value == 0, std::string("data.augment.") + key,
+            "0 for a dit, which would learn to draw what it makes", value);
+  }
   if (pixels && config.data.normalize != data::Normalize::symmetric) {
     throw UsageError("data.normalize: expected symmetric for a dit of pixels: samplers keep them between -1 and 1");
   }

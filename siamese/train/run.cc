@@ -83,7 +83,7 @@ class Run {
   void write_grid(eval::Evaluation& evaluation) const {
     constexpr int64_t kMost = 64;
     const at::Tensor& images = evaluation.samples->images;
-    if (images.size(1) != 1 && images.size(1) != 3) return;  // latents
+    if (trainer_.config().data.source == data::Source::latents) return;
     make_directory(dir_ / io::kSamplesFolder);
     const fs::path grid = fs::path(io::kSamplesFolder) / (io::checkpoint_name(evaluation.step) + ".png");
     io::write_png(dir_ / grid, eval::image_grid(images.narrow(0, 0, std::min(kMost, images.size(0)))));
@@ -162,10 +162,13 @@ void check_free(const fs::path& dir, bool overwrite) {
 
 }  // namespace
 
-RunResult start_run(const RunConfig& config, const fs::path& run_dir, bool overwrite, const std::string& label,
+RunResult start_run(const RunConfig& asked, const fs::path& run_dir, bool overwrite, const std::string& label,
                     const RunHooks& hooks) {
   check_free(run_dir, overwrite);
-  apply_engine(config.engine);
+  apply_engine(asked.engine);
+  RunConfig config = asked;
+  // One judge for the whole run, also when its own training goes on meanwhile.
+  if (!config.eval.classifier.empty()) config.eval.classifier = io::resolve_checkpoint(config.eval.classifier).string();
   Trainer trainer(config);  // refuses bad data and impossible models before the directory is touched
   if (overwrite && fs::exists(run_dir)) {
     const io::DirectoryLock nobody_writes(run_dir);
