@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <ATen/ATen.h>
 
@@ -67,7 +68,13 @@ void sample_run(SampleArguments& arguments) {
   arguments.options.clip = !latents;
   const auto labels = asked_labels(arguments, loaded.config);
   const int64_t rows = loaded.config.train.micro_batch;
-  const at::Tensor images = eval::draw_samples(*model, labels, arguments.count, rows, arguments.options);
+  const bool terminal = isatty(STDERR_FILENO) == 1;
+  const auto count = static_cast<long long>(arguments.count);
+  const at::Tensor images =
+      eval::draw_samples(*model, labels, arguments.count, rows, arguments.options, [&](int64_t drawn) {
+        if (terminal) std::fprintf(stderr, "\r\033[K%lld of %lld images", static_cast<long long>(drawn), count);
+      });
+  if (terminal) std::fputs("\r\033[K", stderr);
   save(arguments, images, labels);
   std::printf("%lld images of %s, step %lld (%s weights), %s in %lld steps, guidance %g%s%s\n",
               static_cast<long long>(arguments.count), loaded.checkpoint.c_str(), static_cast<long long>(loaded.step),

@@ -33,7 +33,7 @@ std::vector<int64_t> all_classes(int64_t classes) {
 }
 
 at::Tensor draw_samples(const models::DiffusionTransformer& model, const std::vector<int64_t>& labels, int64_t count,
-                        int64_t rows, const SamplerOptions& options) {
+                        int64_t rows, const SamplerOptions& options, const std::function<void(int64_t)>& drawn) {
   const c10::NoGradGuard no_grad;
   const models::ModelConfig& config = model.config();
   const Denoiser denoiser = [&model](const at::Tensor& x, const at::Tensor& timesteps, const at::Tensor& of) {
@@ -48,6 +48,7 @@ at::Tensor draw_samples(const models::DiffusionTransformer& model, const std::ve
     }
     parts.push_back(sample(model.diffusion(), denoiser, {here, config.channels, config.image, config.image}, asked,
                            model.null_label(), config.learn_sigma, options, first));
+    if (drawn) drawn(first + here);
   }
   return at::cat(parts);
 }
