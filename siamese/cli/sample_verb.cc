@@ -17,6 +17,8 @@
 namespace siamese::cli {
 namespace {
 
+namespace fs = std::filesystem;
+
 struct SampleArguments {
   std::string run;
   int64_t count = 64;
@@ -55,12 +57,26 @@ void sample_run(SampleArguments& arguments) {
   }
   const auto kind = enum_from_text<eval::SamplerKind>(arguments.sampler);
   if (!kind) throw UsageError("--sampler: expected ddpm or ddim, got '" + arguments.sampler + "'");
+  if (kind == eval::SamplerKind::ddpm && arguments.options.eta != 0) throw UsageError("--eta: is for --sampler ddim");
   arguments.options.kind = *kind;
-  const bool averaged = !arguments.trained && train::has_average(arguments.run);
+  for (const std::string& path : {arguments.grid, arguments.tensors}) {
+    const fs::path folder = fs::absolute(path).parent_path();
+    if (!path.empty() && !fs::is_directory(folder))
+      throw UsageError(path + ": its folder " + folder.string() + " is not there");
+  }
+  if (!arguments.grid.empty() && fs::path(arguments.grid).extension() != ".png") {
+    throw UsageError("--grid: expected a file that ends in .png, got '" + arguments.grid + "'");
+  }
+  if (arguments.grid == arguments.tensors)
+    throw UsageError("--grid and --out: expected two files, got " + arguments.grid);
+  const bool averaged = !arguments.trained && train::load_config(arguments.run).train.ema > 0;
   const auto loaded = train::load_model(arguments.run, averaged ? train::Weights::averaged : train::Weights::trained);
   train::apply_engine(loaded.config.engine);
   const auto* const model = dynamic_cast<const models::DiffusionTransformer*>(loaded.model.get());
-  if (model == nullptr) throw UsageError(arguments.run + ": sample needs a model of family dit");
+  if (model == nullptr) {
+    throw UsageError(arguments.run + ": sample needs a model of family dit, got " +
+                     std::string(enum_text(loaded.config.model.family)));
+  }
   const bool latents = loaded.config.data.source == data::Source::latents;
   if (!arguments.grid.empty() && latents) {
     throw UsageError("--grid: expected a model of images, got one of latents; --out saves what it draws");
@@ -75,13 +91,17 @@ void sample_run(SampleArguments& arguments) {
         if (terminal) std::fprintf(stderr, "\r\033[K%lld of %lld images", static_cast<long long>(drawn), count);
       });
   if (terminal) std::fputs("\r\033[K", stderr);
+  if (!at::isfinite(images).all().item<bool>()) {
+    throw DataError(loaded.checkpoint.string() + ": draws numbers that are not finite: its weights have diverged");
+  }
   save(arguments, images, labels);
-  std::printf("%lld images of %s, step %lld (%s weights), %s in %lld steps, guidance %g%s%s\n",
+  std::printf("%lld images of %s, step %lld (%s weights), %s in %lld steps, guidance %g\n",
               static_cast<long long>(arguments.count), loaded.checkpoint.c_str(), static_cast<long long>(loaded.step),
               averaged ? "averaged" : "trained", arguments.sampler.c_str(),
-              static_cast<long long>(arguments.options.steps), arguments.options.guidance,
-              arguments.grid.empty() ? "" : (": " + arguments.grid).c_str(),
-              arguments.tensors.empty() ? "" : (": " + arguments.tensors).c_str());
+              static_cast<long long>(arguments.options.steps), arguments.options.guidance);
+  for (const std::string& path : {arguments.grid, arguments.tensors}) {
+    if (!path.empty()) std::printf("%s\n", path.c_str());
+  }
 }
 
 }  // namespace

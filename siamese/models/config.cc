@@ -53,8 +53,8 @@ void resolve_experts(const ModelConfig& config) {
   require_size("experts", config.experts, 4096);
   require(config.experts_per_token >= 1 && config.experts_per_token <= config.experts, "experts_per_token",
           "a number from 1 to model.experts (" + std::to_string(config.experts) + ")", config.experts_per_token);
-  require(config.shared_width >= 0 && config.shared_width <= kLargest, "shared_width", "a size >= 0",
-          config.shared_width);
+  require(config.shared_width >= 0 && config.shared_width <= kLargest, "shared_width",
+          "a size from 0 to " + std::to_string(kLargest), config.shared_width);
   if (config.bias) throw UsageError("model.bias: expected false for family moe: experts have no biases");
 }
 

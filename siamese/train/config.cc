@@ -94,6 +94,7 @@ void check(const RunConfig& config) {
         std::pair{"train.router_z_loss", train.router_z_loss}}) {
     require(weight >= 0, key, "a number >= 0", weight);
   }
+  require(train.z_loss == 0 || !config.model.sees_images(), "train.z_loss", "0 for vit and dit", train.z_loss);
   require(train.ema >= 0 && train.ema < 1, "train.ema", "a decay in [0, 1) (0 = none)", train.ema);
   check_eval(config);
   check_pixels(config);

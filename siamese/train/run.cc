@@ -29,11 +29,42 @@ void make_directory(const fs::path& dir) {
 class Run {
  public:
   Run(Trainer& trainer, fs::path dir, std::string label, const RunHooks& hooks)
-      : trainer_(trainer), dir_(std::move(dir)), label_(std::move(label)), hooks_(hooks) {
+      : trainer_(trainer),
+        first_step_(trainer.state().step),
+        dir_(std::move(dir)),
+        label_(std::move(label)),
+        hooks_(hooks) {
     if (hooks_.observer == nullptr) hooks_.observer = &silent_;
   }
 
+  // What goes wrong in between, as an image that cannot be read, costs no step: the run is saved, then it is thrown.
   RunResult train(io::JsonLinesWriter::Mode mode) {
+    try {
+      return train_to_the_end(mode);
+    } catch (const DataError& error) {
+      if (trainer_.state().step > first_step_) trainer_.save(dir_);
+      write_status(RunStatus::stopped, error.what());
+      throw;
+    }
+  }
+
+  void write_status(RunStatus status, const std::string& message = "") const {
+    const RunConfig& config = trainer_.config();
+    nlohmann::ordered_json json = {{"schema", 1},
+                                   {"status", std::string(enum_text(status))},
+                                   {"scheme", config.model.residual},
+                                   {"label", label_.empty() ? config.model.residual : label_},
+                                   {"step", trainer_.state().step},
+                                   {"steps", config.train.steps},
+                                   {"parameters", trainer_.model().parameters().count()},
+                                   {"seed", config.train.seed},
+                                   {"lr", config.optim.lr}};
+    if (!message.empty()) json["message"] = message;
+    io::write_file_atomic(dir_ / io::kRunFile, json.dump(2) + "\n");
+  }
+
+ private:
+  RunResult train_to_the_end(io::JsonLinesWriter::Mode mode) {
     auto metrics_file = io::JsonLinesWriter::open(dir_ / io::kMetricsFile, mode);
     auto eval_file = io::JsonLinesWriter::open(dir_ / io::kEvalFile, mode);
     const TrainConfig& train = trainer_.config().train;
@@ -63,22 +94,6 @@ class Run {
     return {RunStatus::finished, 0};
   }
 
-  void write_status(RunStatus status, const std::string& message = "") const {
-    const RunConfig& config = trainer_.config();
-    nlohmann::ordered_json json = {{"schema", 1},
-                                   {"status", std::string(enum_text(status))},
-                                   {"scheme", config.model.residual},
-                                   {"label", label_.empty() ? config.model.residual : label_},
-                                   {"step", trainer_.state().step},
-                                   {"steps", config.train.steps},
-                                   {"parameters", trainer_.model().parameters().count()},
-                                   {"seed", config.train.seed},
-                                   {"lr", config.optim.lr}};
-    if (!message.empty()) json["message"] = message;
-    io::write_file_atomic(dir_ / io::kRunFile, json.dump(2) + "\n");
-  }
-
- private:
   // The first drawn samples as a picture, before the line that names it.
   void write_grid(eval::Evaluation& evaluation) const {
     constexpr int64_t kMost = 64;
@@ -111,6 +126,7 @@ class Run {
   }
 
   Trainer& trainer_;
+  const int64_t first_step_;
   fs::path dir_;
   std::string label_;
   RunHooks hooks_;
