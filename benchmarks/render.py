@@ -29,6 +29,7 @@ class Record:
         self.steps = [line for line in lines if line["bench"] in ("step", "torch_step")]
         self.kernels = [line for line in lines if line["bench"] == "kernels"]
         self.against = [line for line in lines if line["bench"] == "step_against"]
+        self.experts = [line for line in lines if line["bench"] == "experts"]
         self.generate = [line for line in lines if line["bench"] == "generate"]
         self.shapes = list(dict.fromkeys(line["shape"] for line in self.steps))
         self.subjects = list(dict.fromkeys(line["subject"] for line in self.steps if line["round"] == 0))
@@ -98,6 +99,9 @@ def targets(record: Record) -> list[tuple[str, float | None, str, float]]:
                               record.value("m", f"ours {scheme}", lambda line: line["peak_share"]), ">=", 0.7))
     for line in record.generate:
         found.append((f"{line['shape'].upper()}: generation, ms a token, siamese / pre", line["ratio"], "<=", 1.03))
+    for line in record.experts:
+        found.append((f"experts, {line['rows']} tokens: GFLOP/s, experts / dense branch of the active size", line["ratio"],
+                      ">=", 0.6))
     for line in record.kernels:
         judged = [kernel for kernel in line["kernels"] if kernel["kernel"].startswith(JUDGED_KERNELS)]
         if line["in_cache"] or not judged:
@@ -167,6 +171,10 @@ def generated(record: Record) -> str:
     generation = table(["shape", "siamese ms a token", "pre ms a token", "ratio"],
                        [[line["shape"].upper(), f"{line['median_ms']:.3f}", f"{line['against_ms']:.3f}",
                          f"{line['ratio']:.3f}"] for line in record.generate])
+    experts = table(["tokens", "shape", "experts GFLOP/s", "dense GFLOP/s", "share"],
+                    [[str(line["rows"]), f"width {line['width']}, {line['per_token']} of {line['experts']} experts of "
+                      f"{line['hidden']}", f"{line['gflops']:.1f}", f"{line['dense_gflops']:.1f}",
+                      f"{line['ratio']:.0%}"] for line in record.experts])
     return f"""
 Measured {machine['date']} with `{machine['command']}` on {machine['cpu']}, {machine['cores']} cores,
 {machine['simd']} kernels, {machine['memory_gb']:.0f} GB, LibTorch and PyTorch {machine['torch']}.
@@ -187,6 +195,12 @@ without parameters, gradients and moments.
 A share is the rate of a plain streaming loop that reads and writes as many arrays, measured in turns; in bold what is
 below {KERNEL_SHARE:.0%}.
 {kernel_tables(record)}
+### Experts
+
+Forward and backward of a mixture of experts, router and grouping included, and of a dense feed-forward branch of the
+active size, in turns in one process; only the experts' own multiply-adds are counted.
+
+{experts}
 ### Generation
 
 One token at a time with cached keys and values, both schemes in turns in one process.

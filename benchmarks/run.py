@@ -111,6 +111,9 @@ class Bench:
             line = self.ours("kernels", *place, *seconds)
             worst = min(line["kernels"], key=lambda kernel: kernel["share"])
             self.say(f"kernels {'in' if place else 'beyond'} cache: the least share is {worst['share']:.0%}")
+        for rows in ("1024", "2048"):  # what one pass of moe-micro sees, and twice that
+            line = self.ours("experts", "--rows", rows, "--rounds", "3" if arguments.quick else "60")
+            self.say(f"experts, {rows} tokens: {line['ratio']:.2f} of a dense branch's GFLOP/s")
         for shape in arguments.shapes:
             rounds = ["--rounds", "2" if arguments.quick else "7", "--tokens", "32"]
             line = self.ours("generate", f"bench/{shape}", "model.residual=siamese", "--against", "pre", *rounds,

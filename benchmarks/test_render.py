@@ -35,6 +35,8 @@ def record() -> list[dict]:
     kernel = {"kernel": "swiglu", "pass": "forward", "reads": 1, "writes": 1, "ms": 1.0, "gb_per_s": 10.0,
               "stream_gb_per_s": 20.0, "share": 0.5}
     lines.append({"bench": "kernels", "in_cache": False, "rows": 10, "width": 768, "threads": 2, "kernels": [kernel]})
+    lines.append({"bench": "experts", "rows": 1024, "width": 128, "hidden": 128, "experts": 8, "per_token": 2,
+                  "gflops": 60.0, "dense_gflops": 80.0, "ratio": 0.75})
     lines.append({"bench": "generate", "shape": "s", "median_ms": 1.1, "against_ms": 1.0, "ratio": 1.1})
     return lines
 
@@ -57,6 +59,8 @@ class Render(unittest.TestCase):
         self.assertIn("| S: tokens/s, siamese, ours / eager | 1.287 | >= 1.35 | **missed** |", text)
         self.assertIn("Missed: S: tokens/s, siamese, ours / eager; ", text)
         self.assertIn("swiglu, forward", text)
+        self.assertIn("| experts, 1024 tokens: GFLOP/s, experts / dense branch of the active size | 0.750 | >= 0.6 | met |", text)
+        self.assertIn("2 of 8 experts of 128 | 60.0 | 80.0 | 75% |", render.generated(render.Record(record())))
 
     def test_what_stands_outside_the_markers_is_kept(self):
         self.page.write_text(f"# Mine\n\nbefore\n{render.BEGIN}\nyesterday\n{render.END}\nafter\n")

@@ -35,7 +35,7 @@ std::string short_count(double count) {
 
 void list_recipes() {
   std::vector<std::vector<std::string>> rows = {
-      {"recipe", "scheme", "parameters", "blocks x width", "steps x batch x context"}};
+      {"recipe", "family", "scheme", "parameters", "blocks x width", "steps x batch x context"}};
   for (const auto& name : config::list_configs(config_folders())) {
     train::RunConfig config;
     try {
@@ -46,7 +46,8 @@ void list_recipes() {
       continue;
     }
     const auto model = models::make_model(config.model, config.init, 0, at::kMeta);
-    rows.push_back({name, config.model.residual, short_count(static_cast<double>(model->parameters().count())),
+    rows.push_back({name, std::string(enum_text(config.model.family)), config.model.residual,
+                    short_count(static_cast<double>(model->parameters().count())),
                     fmt::format("{} x {}", config.model.blocks, config.model.width),
                     fmt::format("{} x {} x {}", config.train.steps, config.train.batch, config.model.context)});
   }
@@ -64,15 +65,19 @@ void check_config(const ConfigArguments& arguments) {
   const double step_flops = 3 * model->forward_flops(config.train.batch);
   const double tokens =
       static_cast<double>(config.train.batch * config.model.context) * static_cast<double>(config.train.steps);
+  const auto active = static_cast<double>(model->active_parameters());
   std::printf(
-      "%s", text_table({{"scheme", config.model.residual},
-                        {"parameters", fmt::format("{:.0f} ({}), of these embeddings {}", count, short_count(count),
-                                                   short_count(embeddings))},
-                        {"tokens", fmt::format("{} in {} steps", short_count(tokens), config.train.steps)},
+      "%s", text_table({{"scheme", fmt::format("{}, family {}", config.model.residual, enum_text(config.model.family))},
+                        {"parameters",
+                         fmt::format("{:.0f} ({}), of these embeddings {}{}", count, short_count(count),
+                                     short_count(embeddings), active < count ? ", active " + short_count(active) : "")},
+                        {"tokens", fmt::format("{} in {} steps of {} {}", short_count(tokens), config.train.steps,
+                                               config.train.batch, config.model.sees_images() ? "images" : "samples")},
                         {"FLOPs", fmt::format("{} a step, {} in all", short_count(step_flops),
                                               short_count(step_flops * static_cast<double>(config.train.steps)))},
-                        {"memory",
-                         fmt::format("{} bytes of weights, gradients and moments (float32)", short_count(16 * count))}})
+                        {"memory", fmt::format("{} bytes of weights, gradients{} moments (float32)",
+                                               short_count((config.train.ema > 0 ? 20 : 16) * count),
+                                               config.train.ema > 0 ? ", averages and" : " and")}})
                 .c_str());
 }
 

@@ -59,7 +59,8 @@ void evaluate_run(const EvalArguments& arguments) {
     check_override(assignment);
     config::apply_override(value, assignment);
   }
-  const train::RunConfig config = train::read_config(value);
+  train::RunConfig config = train::read_config(value);
+  if (config.eval.classifier.empty()) config.eval.samples = 0;  // nobody would look at them
   train::apply_engine(config.engine);
   const auto loaded =
       train::load_model(arguments.run, config.eval.averaged ? train::Weights::averaged : train::Weights::trained);

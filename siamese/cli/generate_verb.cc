@@ -22,7 +22,10 @@ void generate_text(const GenerateArguments& arguments) {
   const auto loaded = train::load_model(arguments.run);
   train::apply_engine(loaded.config.engine);
   const auto* const model = dynamic_cast<const models::LanguageModel*>(loaded.model.get());
-  if (model == nullptr) throw UsageError(arguments.run + ": generate needs a language model");
+  if (model == nullptr) {
+    throw UsageError(arguments.run + ": generate needs a language model, got family " +
+                     std::string(enum_text(loaded.config.model.family)));
+  }
   const auto codec = data::make_codec(loaded.config.data);
   const bool arithmetic = loaded.config.data.source == data::Source::arithmetic;
   std::vector<int64_t> prompt = codec->encode(arguments.prompt);

@@ -9,6 +9,7 @@
 #include "siamese/ops/adamw.h"
 #include "siamese/ops/head_loss.h"
 #include "siamese/ops/junction.h"
+#include "siamese/ops/modulate.h"
 #include "siamese/ops/norm.h"
 #include "siamese/ops/reduce.h"
 #include "siamese/ops/rope.h"
@@ -188,6 +189,14 @@ Operation rope(const Shape& shape) {
   return {"rope", {1, 1}, {1, 1}, inputs, [inputs, cos, sin] { return Tensors{ops::rope(inputs[0], cos, sin)}; }};
 }
 
+Operation modulate(const Shape& shape) {
+  constexpr int64_t kTokens = 64;
+  const int64_t batch = std::max<int64_t>(1, shape.rows / kTokens);
+  const Tensors inputs = {leaf({batch, kTokens, shape.cols}), leaf({batch, shape.cols}), leaf({batch, shape.cols})};
+  return {
+      "modulate", {1, 1}, {2, 1}, inputs, [inputs] { return Tensors{ops::modulate(inputs[0], inputs[1], inputs[2])}; }};
+}
+
 // Losses and the gradient in place of the logits, as head_loss does it chunk by chunk.
 KernelCase loss(const Shape& shape) {
   constexpr int64_t kVocab = 4096;
@@ -239,7 +248,7 @@ std::vector<std::function<KernelCase()>> kernel_cases(int64_t rows, int64_t cols
   const of::Shape shape{rows, cols};
   std::vector<std::function<KernelCase()>> cases;
   for (auto* const make : {&of::pre, &of::siamese_post, &of::siamese_hybrid, &of::post, &of::peri, &of::rms_norm,
-                           &of::layer_norm, &of::swiglu, &of::gelu, &of::rope}) {
+                           &of::layer_norm, &of::swiglu, &of::gelu, &of::rope, &of::modulate}) {
     cases.push_back([make, shape] { return of::forward_case(make(shape), shape.elements()); });
     cases.push_back([make, shape] { return of::backward_case(make(shape), shape.elements()); });
   }

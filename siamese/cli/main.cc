@@ -17,7 +17,13 @@ namespace {
 void wait_politely(char** argv) {
   if (std::getenv("GOMP_SPINCOUNT") != nullptr || std::getenv("OMP_WAIT_POLICY") != nullptr) return;
   setenv("GOMP_SPINCOUNT", "2000", 1);
-  execv("/proc/self/exe", argv);  // returns only when it failed; then the default serves
+  // By its own path, so that it keeps its name in lists of processes. Returns only when it failed; then the default
+  // serves.
+  char path[4096];
+  const ssize_t length = readlink("/proc/self/exe", path, sizeof path - 1);
+  if (length <= 0) return;
+  path[length] = '\0';
+  execv(path, argv);
 }
 
 // A step allocates and frees the same buffers again and again. By default large ones are mapped from the system and

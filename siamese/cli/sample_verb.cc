@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <ATen/ATen.h>
 
@@ -16,6 +17,8 @@
 namespace siamese::cli {
 namespace {
 
+namespace fs = std::filesystem;
+
 struct SampleArguments {
   std::string run;
   int64_t count = 64;
@@ -27,14 +30,15 @@ struct SampleArguments {
   bool trained = false;
 };
 
-std::vector<int64_t> asked_labels(const SampleArguments& arguments, const models::DiffusionTransformer& model) {
-  const int64_t classes = model.config().classes;
+std::vector<int64_t> asked_labels(const SampleArguments& arguments, const train::RunConfig& config) {
+  const int64_t classes = config.model.classes;
+  const int64_t of_data = data::sizes_of(config.data).classes;  // a model may have room for more
   for (const int64_t label : arguments.labels) {
     if (label < 0 || label >= classes) {
       throw UsageError(fmt::format("--labels: expected classes from 0 to {}, got {}", classes - 1, label));
     }
   }
-  return arguments.labels.empty() ? eval::all_classes(classes) : arguments.labels;
+  return arguments.labels.empty() ? eval::all_classes(of_data > 0 ? of_data : classes) : arguments.labels;
 }
 
 void save(const SampleArguments& arguments, const at::Tensor& images, const std::vector<int64_t>& labels) {
@@ -53,27 +57,51 @@ void sample_run(SampleArguments& arguments) {
   }
   const auto kind = enum_from_text<eval::SamplerKind>(arguments.sampler);
   if (!kind) throw UsageError("--sampler: expected ddpm or ddim, got '" + arguments.sampler + "'");
+  if (kind == eval::SamplerKind::ddpm && arguments.options.eta != 0) throw UsageError("--eta: is for --sampler ddim");
   arguments.options.kind = *kind;
-  const bool averaged = !arguments.trained && train::has_average(arguments.run);
+  for (const std::string& path : {arguments.grid, arguments.tensors}) {
+    const fs::path folder = fs::absolute(path).parent_path();
+    if (!path.empty() && !fs::is_directory(folder))
+      throw UsageError(path + ": its folder " + folder.string() + " is not there");
+  }
+  if (!arguments.grid.empty() && fs::path(arguments.grid).extension() != ".png") {
+    throw UsageError("--grid: expected a file that ends in .png, got '" + arguments.grid + "'");
+  }
+  if (arguments.grid == arguments.tensors)
+    throw UsageError("--grid and --out: expected two files, got " + arguments.grid);
+  const bool averaged = !arguments.trained && train::load_config(arguments.run).train.ema > 0;
   const auto loaded = train::load_model(arguments.run, averaged ? train::Weights::averaged : train::Weights::trained);
   train::apply_engine(loaded.config.engine);
   const auto* const model = dynamic_cast<const models::DiffusionTransformer*>(loaded.model.get());
-  if (model == nullptr) throw UsageError(arguments.run + ": sample needs a model of family dit");
-  if (!arguments.grid.empty() && model->config().channels != 1 && model->config().channels != 3) {
-    throw UsageError(fmt::format("--grid: expected images of 1 or 3 channels, got latents of {}; --out saves them",
-                                 model->config().channels));
+  if (model == nullptr) {
+    throw UsageError(arguments.run + ": sample needs a model of family dit, got " +
+                     std::string(enum_text(loaded.config.model.family)));
   }
-  arguments.options.clip = loaded.config.data.source != data::Source::latents;
-  const auto labels = asked_labels(arguments, *model);
+  const bool latents = loaded.config.data.source == data::Source::latents;
+  if (!arguments.grid.empty() && latents) {
+    throw UsageError("--grid: expected a model of images, got one of latents; --out saves what it draws");
+  }
+  arguments.options.clip = !latents;
+  const auto labels = asked_labels(arguments, loaded.config);
   const int64_t rows = loaded.config.train.micro_batch;
-  const at::Tensor images = eval::draw_samples(*model, labels, arguments.count, rows, arguments.options);
+  const bool terminal = isatty(STDERR_FILENO) == 1;
+  const auto count = static_cast<long long>(arguments.count);
+  const at::Tensor images =
+      eval::draw_samples(*model, labels, arguments.count, rows, arguments.options, [&](int64_t drawn) {
+        if (terminal) std::fprintf(stderr, "\r\033[K%lld of %lld images", static_cast<long long>(drawn), count);
+      });
+  if (terminal) std::fputs("\r\033[K", stderr);
+  if (!at::isfinite(images).all().item<bool>()) {
+    throw DataError(loaded.checkpoint.string() + ": draws numbers that are not finite: its weights have diverged");
+  }
   save(arguments, images, labels);
-  std::printf("%lld images of %s, step %lld (%s weights), %s in %lld steps, guidance %g%s%s\n",
+  std::printf("%lld images of %s, step %lld (%s weights), %s in %lld steps, guidance %g\n",
               static_cast<long long>(arguments.count), loaded.checkpoint.c_str(), static_cast<long long>(loaded.step),
               averaged ? "averaged" : "trained", arguments.sampler.c_str(),
-              static_cast<long long>(arguments.options.steps), arguments.options.guidance,
-              arguments.grid.empty() ? "" : (": " + arguments.grid).c_str(),
-              arguments.tensors.empty() ? "" : (": " + arguments.tensors).c_str());
+              static_cast<long long>(arguments.options.steps), arguments.options.guidance);
+  for (const std::string& path : {arguments.grid, arguments.tensors}) {
+    if (!path.empty()) std::printf("%s\n", path.c_str());
+  }
 }
 
 }  // namespace
@@ -89,7 +117,7 @@ void add_sample(CLI::App& app) {
                    "A safetensors file to write: samples [n, channels, size, size], labels");
   verb->add_option("--labels", arguments->labels, "Classes, in turns; all without it")->delimiter(',');
   verb->add_option("--sampler", arguments->sampler, "ddim or ddpm");
-  verb->add_option("--steps", options.steps, "Steps of the sampler")->check(CLI::Range(int64_t{1}, int64_t{1000}));
+  verb->add_option("--steps", options.steps, "Steps of the sampler")->check(CLI::Range(int64_t{2}, int64_t{1000}));
   verb->add_option("--guidance", options.guidance, "Classifier-free guidance; 1 = none")->check(CLI::Range(0.0, 1e3));
   verb->add_option("--eta", options.eta, "ddim: share of fresh noise")->check(CLI::Range(0.0, 1.0));
   verb->add_option("--seed", options.seed, "Of the noise");

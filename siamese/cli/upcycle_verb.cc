@@ -112,6 +112,7 @@ void upcycle_run(const UpcycleArguments& arguments) {
   namespace fs = std::filesystem;
   if (arguments.out.empty()) throw UsageError("--out: expected the folder to make, got nothing");
   const train::LoadedModel source = train::load_model(arguments.source);
+  const models::LanguageModel& before = language_model(*source.model, arguments.source);
   std::error_code none;
   if (fs::equivalent(source.checkpoint, arguments.out, none)) {
     throw UsageError(arguments.out + ": is the source itself; choose another --out");
@@ -122,8 +123,8 @@ void upcycle_run(const UpcycleArguments& arguments) {
   const train::Upcycled result = train::upcycle(source, arguments.scheme);
   const Questions questions = open_questions(config);
   const eval::Difference difference =
-      eval::difference(language_model(*source.model, arguments.source), language_model(*result.model, arguments.source),
-                       *questions.samples, config.train.micro_batch, config.train.batch);
+      eval::difference(before, language_model(*result.model, arguments.source), *questions.samples,
+                       config.train.micro_batch, config.train.batch);
   if (!std::isfinite(difference.loss_before)) {
     throw DataError(source.checkpoint.string() + ": its loss is not finite: there is nothing to go on from");
   }

@@ -67,7 +67,10 @@ void check_folder(const DataConfig& config) {
 }  // namespace
 
 void check(const DataConfig& config) {
-  if (config.limit < 0) throw UsageError(fmt::format("data.limit: expected 0 or more, got {}", config.limit));
+  constexpr int64_t kMost = int64_t{1} << 40;
+  if (config.limit < 0 || config.limit > kMost) {
+    throw UsageError(fmt::format("data.limit: expected a number from 0 to {}, got {}", kMost, config.limit));
+  }
   check(config.augment);
   switch (config.source) {
     case Source::arithmetic:

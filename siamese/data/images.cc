@@ -38,7 +38,9 @@ class ImageSamples : public LabelledSamples {
  private:
   io::Image cropped(const io::Image& image, Draws& draws) const {
     const int64_t size = shape_.image;
-    if (augment_.crop == Crop::resized) return resize(image, random_part(image.width, image.height, draws), size, size);
+    if (augment_.crop == Crop::resized) {
+      return resize(image, random_part(image.width, image.height, draws), size, size, /*inside=*/true);
+    }
     const bool fits = image.width == size && image.height == size;
     io::Image fitted = fits || fit_ == Fit::whole ? resize(image, size, size) : center_crop(image, size);
     if (augment_.crop == Crop::none) return fitted;

@@ -16,8 +16,6 @@ class IndexOrder {
   IndexOrder(int64_t count, Order order, uint64_t seed)
       : count_(static_cast<uint64_t>(count)), order_(order), seed_(seed) {}
 
-  bool shuffled() const { return order_ == Order::shuffled; }
-
   uint64_t operator()(uint64_t position) const {
     if (count_ == 0) return position;
     if (order_ == Order::plain) return position % count_;

@@ -14,18 +14,32 @@ struct Taps {
   std::vector<float> weights;
 };
 
-std::vector<Taps> taps_of(double begin, double length, int64_t source, int64_t target) {
+double cubic(double distance) {
+  const double x = std::abs(distance);
+  if (x < 1) return (1.5 * x - 2.5) * x * x + 1;
+  return x < 2 ? ((-0.5 * x + 2.5) * x - 4) * x + 2 : 0;
+}
+
+// Source pixels that may count.
+struct Range {
+  int64_t begin;
+  int64_t end;
+};
+
+std::vector<Taps> taps_of(double begin, double length, const Range& source, int64_t target) {
   const double step = length / static_cast<double>(target);
-  const double reach = std::max(step, 1.0);
+  const double scale = std::max(step, 1.0);
+  const double reach = 2 * scale;
   std::vector<Taps> all(static_cast<size_t>(target));
   for (int64_t i = 0; i < target; ++i) {
     const double center = begin + (static_cast<double>(i) + 0.5) * step;
-    const auto low = std::clamp<int64_t>(static_cast<int64_t>(std::floor(center - reach + 0.5)), 0, source - 1);
-    const auto high = std::clamp<int64_t>(static_cast<int64_t>(std::floor(center + reach + 0.5)), low + 1, source);
+    const auto low =
+        std::clamp<int64_t>(static_cast<int64_t>(std::floor(center - reach + 0.5)), source.begin, source.end - 1);
+    const auto high = std::clamp<int64_t>(static_cast<int64_t>(std::floor(center + reach + 0.5)), low + 1, source.end);
     std::vector<double> weights;
     double sum = 0;
     for (int64_t k = low; k < high; ++k) {
-      weights.push_back(std::max(0.0, 1 - std::abs(static_cast<double>(k) + 0.5 - center) / reach));
+      weights.push_back(cubic((static_cast<double>(k) + 0.5 - center) / scale));
       sum += weights.back();
     }
     Taps& taps = all[static_cast<size_t>(i)];
@@ -38,12 +52,20 @@ std::vector<Taps> taps_of(double begin, double length, int64_t source, int64_t t
 
 }  // namespace
 
-io::Image resize(const io::Image& image, const Box& box, int64_t width, int64_t height) {
+io::Image resize(const io::Image& image, const Box& box, int64_t width, int64_t height, bool inside) {
   SIAMESE_INVARIANT(image.width > 0 && image.height > 0 && width > 0 && height > 0);
-  const auto across = taps_of(box.x, box.width, image.width, width);
-  const auto down = taps_of(box.y, box.height, image.height, height);
-  const int64_t top = down.front().first;
-  const int64_t bottom = down.back().first + std::ssize(down.back().weights);
+  const auto range = [inside](double begin, double length, int64_t pixels) {
+    if (!inside) return Range{0, pixels};
+    const auto first = std::clamp<int64_t>(static_cast<int64_t>(std::floor(begin)), 0, pixels - 1);
+    return Range{first, std::clamp<int64_t>(static_cast<int64_t>(std::ceil(begin + length)), first + 1, pixels)};
+  };
+  const auto across = taps_of(box.x, box.width, range(box.x, box.width, image.width), width);
+  const auto down = taps_of(box.y, box.height, range(box.y, box.height, image.height), height);
+  int64_t top = image.height, bottom = 0;
+  for (const Taps& taps : down) {
+    top = std::min(top, taps.first);
+    bottom = std::max(bottom, taps.first + std::ssize(taps.weights));
+  }
   const auto channels = static_cast<size_t>(image.channels);
   const size_t row_values = static_cast<size_t>(width) * channels;
   std::vector<float> rows(static_cast<size_t>(bottom - top) * row_values, 0.0F);  // only across yet

@@ -1,5 +1,5 @@
-// Resizing by a triangle filter: bilinear when growing; when shrinking the triangle is as wide as the step, so every
-// source pixel counts (as Pillow's BILINEAR).
+// Resizing by the cubic filter with a = -1/2; when shrinking it is as wide as the step, so every source pixel counts
+// (as Pillow's BICUBIC, which DeiT uses).
 #pragma once
 
 #include "siamese/io/image.h"
@@ -14,7 +14,8 @@ struct Box {
   double height = 0;
 };
 
-io::Image resize(const io::Image& image, const Box& box, int64_t width, int64_t height);
+// `inside`: only pixels of the box count, as if it had been cut out first.
+io::Image resize(const io::Image& image, const Box& box, int64_t width, int64_t height, bool inside = false);
 io::Image resize(const io::Image& image, int64_t width, int64_t height);
 
 // The middle square that is left when the shorter side is resized to size / 0.875 and size x size is cut out.

@@ -18,7 +18,8 @@ double share(int64_t part, int64_t whole) {
 
 DrawnSamples draw_and_judge(const models::DiffusionTransformer& model, const Subject& subject,
                             const EvalConfig& config) {
-  const auto labels = all_classes(model.config().classes);
+  const int64_t of_data = data::sizes_of(subject.data).classes;  // a model may have room for more
+  const auto labels = all_classes(of_data > 0 ? of_data : model.config().classes);
   DrawnSamples drawn;
   SamplerOptions options = config.sampler_options();
   options.clip = subject.data.source != data::Source::latents;

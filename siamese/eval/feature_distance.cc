@@ -3,6 +3,7 @@
 #include <string>
 
 #include <ATen/ATen.h>
+#include <ATen/Parallel.h>
 #include <c10/core/GradMode.h>
 
 #include "siamese/base/check.h"
@@ -37,11 +38,8 @@ at::Tensor symmetric_root(const at::Tensor& matrix) {
   return at::mm(vectors * roots(values), vectors.t());
 }
 
-}  // namespace
-
-FeatureDistance feature_distance(const at::Tensor& a, const at::Tensor& b) {
-  const c10::NoGradGuard no_grad;
-  SIAMESE_INVARIANT(a.dim() == 2 && b.dim() == 2 && a.size(1) == b.size(1) && a.size(1) > 0);
+FeatureDistance distance_of(const at::Tensor& a, const at::Tensor& b) {
+  const c10::NoGradGuard no_grad;  // of this thread
   const Gaussian one = fitted(a, "first");
   const Gaussian other = fitted(b, "second");
   const at::Tensor root = symmetric_root(one.covariance);
@@ -51,6 +49,18 @@ FeatureDistance feature_distance(const at::Tensor& a, const at::Tensor& b) {
   distance.mean_part = (one.mean - other.mean).square().sum().item<double>();
   distance.covariance_part = (one.covariance.trace() + other.covariance.trace() - 2 * shared.sum()).item<double>();
   distance.frechet = distance.mean_part + distance.covariance_part;
+  return distance;
+}
+
+}  // namespace
+
+FeatureDistance feature_distance(const at::Tensor& a, const at::Tensor& b) {
+  SIAMESE_INVARIANT(a.dim() == 2 && b.dim() == 2 && a.size(1) == b.size(1) && a.size(1) > 0);
+  FeatureDistance distance;
+  // Inside a shared loop the libraries run on one thread: the result does not depend on how many there are.
+  at::parallel_for(0, 2, 1, [&](int64_t first, int64_t) {
+    if (first == 0) distance = distance_of(a, b);
+  });
   return distance;
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 
 #include <ATen/ATen.h>
@@ -32,7 +33,7 @@ std::vector<int64_t> all_classes(int64_t classes) {
 }
 
 at::Tensor draw_samples(const models::DiffusionTransformer& model, const std::vector<int64_t>& labels, int64_t count,
-                        int64_t rows, const SamplerOptions& options) {
+                        int64_t rows, const SamplerOptions& options, const std::function<void(int64_t)>& drawn) {
   const c10::NoGradGuard no_grad;
   const models::ModelConfig& config = model.config();
   const Denoiser denoiser = [&model](const at::Tensor& x, const at::Tensor& timesteps, const at::Tensor& of) {
@@ -47,6 +48,7 @@ at::Tensor draw_samples(const models::DiffusionTransformer& model, const std::ve
     }
     parts.push_back(sample(model.diffusion(), denoiser, {here, config.channels, config.image, config.image}, asked,
                            model.null_label(), config.learn_sigma, options, first));
+    if (drawn) drawn(first + here);
   }
   return at::cat(parts);
 }
@@ -62,6 +64,9 @@ SampleQuality judge_samples(const models::VisionTransformer& classifier, const a
     real.push_back(classifier.features(to_inputs(batch).images));
   }
   const at::Tensor drawn = features_of(classifier, images, rows);
+  if (!at::isfinite(drawn).all().item<bool>()) {  // as a loss that is not finite: a result, not the end of a run
+    return {std::numeric_limits<double>::quiet_NaN(), 0};
+  }
   const at::Tensor guesses = classifier.logits(drawn).argmax(-1);
   int64_t agreed = 0;
   for (int64_t i = 0; i < guesses.size(0); ++i) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 
 #include <ATen/core/Tensor.h>
@@ -17,9 +18,10 @@
 namespace siamese::eval {
 
 // `count` images [count, channels, image, image], `rows` at a time; image i has class labels[i % labels.size()]. Image
-// i is the same, up to rounding, whatever the others are.
+// i is the same, up to rounding, whatever the others are. `drawn` hears how many there are so far.
 at::Tensor draw_samples(const models::DiffusionTransformer& model, const std::vector<int64_t>& labels, int64_t count,
-                        int64_t rows, const SamplerOptions& options);
+                        int64_t rows, const SamplerOptions& options,
+                        const std::function<void(int64_t drawn)>& drawn = {});
 
 // 0, 1, ... classes - 1.
 std::vector<int64_t> all_classes(int64_t classes);

@@ -60,14 +60,25 @@ bool read_header(Decoder& decoder, std::span<const std::byte> bytes) {
   return true;
 }
 
-bool read_rows(Decoder& decoder, Image& image) {
+// Cyan, magenta, yellow, black as printers' files have them: 255 = no ink (Adobe), else the other way round.
+void to_rgb(const std::vector<uint8_t>& inks, bool inverted, uint8_t* rgb) {
+  for (size_t i = 0; i + 3 < inks.size(); i += 4) {
+    const auto light = [&](size_t ink) { return inverted ? inks[i + ink] : 255 - inks[i + ink]; };
+    for (size_t c = 0; c < 3; ++c) *rgb++ = static_cast<uint8_t>((light(c) * light(3) + 127) / 255);
+  }
+}
+
+bool read_rows(Decoder& decoder, std::vector<uint8_t>& inks, Image& image) {
   if (setjmp(decoder.errors.back) != 0) return false;
-  decoder.info.out_color_space = image.channels == 1 ? JCS_GRAYSCALE : JCS_RGB;
+  const bool printed = decoder.info.num_components == 4;
+  decoder.info.out_color_space = printed ? JCS_CMYK : image.channels == 1 ? JCS_GRAYSCALE : JCS_RGB;
   decoder.info.dct_method = JDCT_ISLOW;
   jpeg_start_decompress(&decoder.info);
   while (decoder.info.output_scanline < decoder.info.output_height) {
-    JSAMPROW row = image.at(0, decoder.info.output_scanline);
+    uint8_t* const pixels = image.at(0, decoder.info.output_scanline);
+    JSAMPROW row = printed ? inks.data() : pixels;
     jpeg_read_scanlines(&decoder.info, &row, 1);
+    if (printed) to_rgb(inks, decoder.info.saw_Adobe_marker != 0, pixels);
   }
   jpeg_finish_decompress(&decoder.info);
   return true;
@@ -87,16 +98,17 @@ Image decode_jpeg(std::span<const std::byte> bytes, const std::string& name) {
   Decoder decoder;
   if (!read_header(decoder, bytes)) refuse(in_quotes(decoder.errors.message));
   const jpeg_decompress_struct& info = decoder.info;
-  if (info.num_components != 1 && info.num_components != 3) {
-    refuse(fmt::format("expected grey or RGB, got {} components (CMYK); convert it", info.num_components));
+  if (info.num_components != 1 && info.num_components != 3 && info.num_components != 4) {
+    refuse(fmt::format("expected grey, RGB or CMYK, got {} components", info.num_components));
   }
   const auto width = static_cast<int64_t>(info.image_width);
   const auto height = static_cast<int64_t>(info.image_height);
   if (width * height > kMostPixels) {
     refuse(fmt::format("expected at most {} pixels, got {} x {}", kMostPixels, width, height));
   }
-  Image image(width, height, info.num_components);
-  if (!read_rows(decoder, image)) refuse(in_quotes(decoder.errors.message));
+  Image image(width, height, info.num_components == 1 ? 1 : 3);
+  std::vector<uint8_t> inks(info.num_components == 4 ? static_cast<size_t>(4 * width) : 0);  // of one row
+  if (!read_rows(decoder, inks, image)) refuse(in_quotes(decoder.errors.message));
   return image;
 }
 

@@ -53,8 +53,8 @@ void resolve_experts(const ModelConfig& config) {
   require_size("experts", config.experts, 4096);
   require(config.experts_per_token >= 1 && config.experts_per_token <= config.experts, "experts_per_token",
           "a number from 1 to model.experts (" + std::to_string(config.experts) + ")", config.experts_per_token);
-  require(config.shared_width >= 0 && config.shared_width <= kLargest, "shared_width", "a size >= 0",
-          config.shared_width);
+  require(config.shared_width >= 0 && config.shared_width <= kLargest, "shared_width",
+          "a size from 0 to " + std::to_string(kLargest), config.shared_width);
   if (config.bias) throw UsageError("model.bias: expected false for family moe: experts have no biases");
 }
 
@@ -81,10 +81,7 @@ void resolve_image(ModelConfig& config, const DataSizes& data) {
   config.context = config.grid() * config.grid() + (vit ? 1 : 0);
   config.vocab = 0;
   config.tied = false;
-  if (!vit) {
-    if (config.drop_path != 0) throw UsageError("model.drop_path: expected 0 for family dit");
-    require(config.width % 4 == 0, "width", "a multiple of 4 for positions: sincos", config.width);
-  }
+  if (!vit) require(config.width % 4 == 0, "width", "a multiple of 4 for positions: sincos", config.width);
 }
 
 }  // namespace
@@ -101,6 +98,9 @@ void resolve(ModelConfig& config, const DataSizes& data) {
     resolve_text(config, data);
   }
   if (config.family == Family::moe) resolve_experts(config);
+  if (config.family != Family::vit && config.drop_path != 0) {
+    throw UsageError("model.drop_path: expected 0 for family " + std::string(enum_text(config.family)));
+  }
   require_size("context", config.context, int64_t{1} << 24);
   if (config.kv_heads == 0) config.kv_heads = config.heads;
   if (config.ffn_width == 0) config.ffn_width = 4 * config.width;

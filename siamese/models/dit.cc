@@ -5,7 +5,6 @@
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 
-#include "siamese/base/check.h"
 #include "siamese/base/random.h"
 #include "siamese/ops/modulate.h"
 

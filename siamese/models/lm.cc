@@ -79,16 +79,21 @@ void LanguageModel::add_router_losses(const std::vector<at::Tensor>& beside, con
   losses.expert_counts = at::stack(counts);
 }
 
+int64_t LanguageModel::idle_experts() const {
+  if (config_.family != Family::moe) return 0;
+  double experts = 0;
+  for (int64_t block = 0; block < config_.blocks; ++block) {
+    experts += matrix_elements(parameters(), "blocks." + std::to_string(block) + ".ffn.experts.");
+  }
+  return static_cast<int64_t>(experts) / config_.experts * (config_.experts - config_.experts_per_token);
+}
+
+int64_t LanguageModel::active_parameters() const { return parameters().count() - idle_experts(); }
+
 double LanguageModel::forward_flops(int64_t batch) const {
   double weights = matrix_elements(parameters());  // that multiply every token
   if (config_.tied) weights += static_cast<double>(config_.vocab * config_.width);
-  if (config_.family == Family::moe) {  // a token sees only its own experts
-    double experts = 0;
-    for (int64_t block = 0; block < config_.blocks; ++block) {
-      experts += matrix_elements(parameters(), "blocks." + std::to_string(block) + ".ffn.experts.");
-    }
-    weights -= experts * (1 - static_cast<double>(config_.experts_per_token) / static_cast<double>(config_.experts));
-  }
+  weights -= static_cast<double>(idle_experts());
   const auto tokens = static_cast<double>(config_.context);
   const double attention =
       static_cast<double>(config_.blocks * config_.width) * tokens * tokens;  // causal half of 2 x 2

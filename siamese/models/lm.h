@@ -30,6 +30,7 @@ class LanguageModel : public Model {
 
   Losses losses(const Inputs& inputs, const LossOptions& options) const override;
   double forward_flops(int64_t batch) const override;
+  int64_t active_parameters() const override;
 
   // tokens: int64 [batch, n] -> hidden [batch, n, width]. With a cache, the tokens follow the cached ones.
   at::Tensor hidden(const at::Tensor& tokens, const StackOptions& options = {}, LmCache* cache = nullptr) const;
@@ -40,6 +41,8 @@ class LanguageModel : public Model {
   const ModelConfig& config() const { return config_; }
 
  private:
+  // Elements of the experts that a token is not sent to.
+  int64_t idle_experts() const;
   StackOutput run(const at::Tensor& tokens, const StackOptions& options, LmCache* cache) const;
   void add_router_losses(const std::vector<at::Tensor>& beside, const LossOptions& options, Losses& losses) const;
 

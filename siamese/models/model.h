@@ -52,6 +52,9 @@ class Model {
   // Multiply-adds of one forward pass for a batch of `batch` samples, matrix products and attention, times two.
   virtual double forward_flops(int64_t batch) const = 0;
 
+  // Parameters that one sample or token meets: all, but for experts it is not sent to.
+  virtual int64_t active_parameters() const { return parameters_.count(); }
+
   const nn::Parameters& parameters() const { return parameters_; }
 
  protected:

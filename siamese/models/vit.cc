@@ -4,7 +4,6 @@
 
 #include <ATen/ATen.h>
 
-#include "siamese/base/check.h"
 #include "siamese/base/random.h"
 
 namespace siamese::models {
@@ -27,7 +26,7 @@ VisionTransformer::VisionTransformer(const ModelConfig& config, const nn::InitCo
 
 at::Tensor VisionTransformer::kept(const residual::Site& site, int64_t batch, const Dropping& dropping) const {
   const double depth =
-      config_.blocks > 1 ? static_cast<double>(site.block) / static_cast<double>(config_.blocks - 1) : 1;
+      config_.blocks > 1 ? static_cast<double>(site.block) / static_cast<double>(config_.blocks - 1) : 0;
   const double chance = config_.drop_path * depth;
   if (!dropping.on || chance == 0) return {};
   const uint64_t seed = dropping.seed ^ hash_text("drop_path");

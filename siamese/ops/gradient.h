@@ -1,7 +1,7 @@
 // Where backward puts the gradient of a weight. Autograd's way is a fresh tensor that is then added to .grad: for a
 // weight matrix two more passes over memory and a buffer as large as the weight. Inside `GradientsInPlace` the ops that
-// own the large products (linear, feed_forward, embedding, head_loss) add straight to a .grad that is there already,
-// and return no gradient of their own.
+// own the large products (linear, feed_forward, expert_feed_forward, embedding, head_loss) add straight to a .grad that
+// is there already, and return no gradient of their own.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -27,9 +27,10 @@ kernels::Partition parts_of(const at::Tensor& flat) {
 // body(part, first row, rows) for each part; inside, a product runs on one thread.
 template <class Body>
 void for_each_part(const kernels::Partition& partition, const Body& body) {
-  at::parallel_for(0, partition.parts, 1, [&](int64_t first, int64_t last) {
+  // A loop of one turn would not be shared, and leave the library its threads: hence at least two.
+  at::parallel_for(0, std::max<int64_t>(2, partition.parts), 1, [&](int64_t first, int64_t last) {
     const c10::NoGradGuard no_grad;  // of this thread
-    for (int64_t part = first; part < last; ++part) {
+    for (int64_t part = first; part < std::min<int64_t>(last, partition.parts); ++part) {
       body(part, partition.begin(part), partition.end(part) - partition.begin(part));
     }
   });

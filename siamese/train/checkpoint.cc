@@ -119,16 +119,16 @@ RunConfig load_config(const fs::path& run_or_checkpoint) {
   return read_config_file((io::resolve_checkpoint(run_or_checkpoint) / io::kConfigFile).string());
 }
 
-bool has_average(const fs::path& run_or_checkpoint) {
-  return fs::exists(io::resolve_checkpoint(run_or_checkpoint) / io::kAverageFile);
-}
-
 LoadedModel load_model(const fs::path& run_or_checkpoint, Weights weights) {
   LoadedModel loaded;
   loaded.checkpoint = io::resolve_checkpoint(run_or_checkpoint);
   loaded.config = read_config_file((loaded.checkpoint / io::kConfigFile).string());
   const fs::path file = loaded.checkpoint / (weights == Weights::averaged ? io::kAverageFile : io::kModelFile);
-  if (!fs::exists(file)) throw DataError(file.string() + ": missing: the run kept no averaged weights (train.ema)");
+  if (!fs::exists(file)) {
+    throw DataError(file.string() + (loaded.config.train.ema > 0
+                                         ? ": missing, although the run kept averaged weights"
+                                         : ": missing: the run kept no averaged weights (train.ema)"));
+  }
   const std::string scheme = stored_scheme(file);
   if (!scheme.empty() && scheme != loaded.config.model.residual) {
     throw DataError(file.string() + ": its weights are for residual scheme " + scheme + ", and its config.yaml says " +

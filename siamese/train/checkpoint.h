@@ -57,6 +57,5 @@ RunConfig load_config(const std::filesystem::path& run_or_checkpoint);
 enum class Weights { trained, averaged };
 // DataError when averaged weights are asked for and the checkpoint has none.
 LoadedModel load_model(const std::filesystem::path& run_or_checkpoint, Weights weights = Weights::trained);
-bool has_average(const std::filesystem::path& run_or_checkpoint);
 
 }  // namespace siamese::train

@@ -45,9 +45,14 @@ void check_eval(const RunConfig& config) {
   const eval::EvalConfig& eval = config.eval;
   require(!eval.averaged || config.train.ema > 0, "eval.averaged", "false without train.ema", eval.averaged);
   require(eval.samples >= 0 && eval.samples <= 1 << 20, "eval.samples", "a number from 0 to 1048576", eval.samples);
-  require(eval.sampler_steps >= 1 && eval.sampler_steps <= 1000, "eval.sampler_steps", "a number from 1 to 1000",
+  require(eval.sampler_steps >= 2 && eval.sampler_steps <= 1000, "eval.sampler_steps", "a number from 2 to 1000",
           eval.sampler_steps);
   require(eval.guidance >= 0 && eval.guidance <= 1000, "eval.guidance", "a number from 0 to 1000", eval.guidance);
+  if (!eval.classifier.empty() && eval.samples > 0) {
+    require(eval.samples >= 2, "eval.samples", "at least 2 for eval.classifier", eval.samples);
+    require(eval.batches * config.train.batch >= 2, "eval.batches", "at least 2 images for eval.classifier",
+            eval.batches * config.train.batch);
+  }
   if (config.model.family == models::Family::dit && eval.guidance != 1) {
     require(config.model.label_dropout > 0, "eval.guidance", "1 with model.label_dropout 0", eval.guidance);
   }
@@ -63,6 +68,20 @@ void check_source(const RunConfig& config) {
                    std::string(enum_text(config.data.source)));
 }
 
+void check_pixels(const RunConfig& config) {
+  const bool pixels = config.model.family == models::Family::dit && config.data.source != data::Source::latents;
+  const data::AugmentConfig& augment = config.data.augment;
+  const std::pair<const char*, double> mixing[] = {
+      {"mixup", augment.mixup}, {"cutmix", augment.cutmix}, {"smoothing", augment.smoothing}, {"erase", augment.erase}};
+  for (const auto& [key, value] : mixing) {
+    require(config.model.family != models::Family::dit || value == 0, std::string("data.augment.") + key,
+            "0 for a dit, which would learn to draw what it makes", value);
+  }
+  if (pixels && config.data.normalize != data::Normalize::symmetric) {
+    throw UsageError("data.normalize: expected symmetric for a dit of pixels: samplers keep them between -1 and 1");
+  }
+}
+
 void check(const RunConfig& config) {
   const TrainConfig& train = config.train;
   require(train.steps >= 1, "train.steps", "at least 1", train.steps);
@@ -75,8 +94,10 @@ void check(const RunConfig& config) {
         std::pair{"train.router_z_loss", train.router_z_loss}}) {
     require(weight >= 0, key, "a number >= 0", weight);
   }
+  require(train.z_loss == 0 || !config.model.sees_images(), "train.z_loss", "0 for vit and dit", train.z_loss);
   require(train.ema >= 0 && train.ema < 1, "train.ema", "a decay in [0, 1) (0 = none)", train.ema);
   check_eval(config);
+  check_pixels(config);
   for (const auto& [key, value] :
        {std::pair{"train.eval_every", train.eval_every}, std::pair{"train.checkpoint_every", train.checkpoint_every},
         std::pair{"train.record_every", train.record_every}, std::pair{"engine.threads", config.engine.threads},

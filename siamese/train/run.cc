@@ -29,11 +29,42 @@ void make_directory(const fs::path& dir) {
 class Run {
  public:
   Run(Trainer& trainer, fs::path dir, std::string label, const RunHooks& hooks)
-      : trainer_(trainer), dir_(std::move(dir)), label_(std::move(label)), hooks_(hooks) {
+      : trainer_(trainer),
+        first_step_(trainer.state().step),
+        dir_(std::move(dir)),
+        label_(std::move(label)),
+        hooks_(hooks) {
     if (hooks_.observer == nullptr) hooks_.observer = &silent_;
   }
 
+  // What goes wrong in between, as an image that cannot be read, costs no step: the run is saved, then it is thrown.
   RunResult train(io::JsonLinesWriter::Mode mode) {
+    try {
+      return train_to_the_end(mode);
+    } catch (const DataError& error) {
+      if (trainer_.state().step > first_step_) trainer_.save(dir_);
+      write_status(RunStatus::stopped, error.what());
+      throw;
+    }
+  }
+
+  void write_status(RunStatus status, const std::string& message = "") const {
+    const RunConfig& config = trainer_.config();
+    nlohmann::ordered_json json = {{"schema", 1},
+                                   {"status", std::string(enum_text(status))},
+                                   {"scheme", config.model.residual},
+                                   {"label", label_.empty() ? config.model.residual : label_},
+                                   {"step", trainer_.state().step},
+                                   {"steps", config.train.steps},
+                                   {"parameters", trainer_.model().parameters().count()},
+                                   {"seed", config.train.seed},
+                                   {"lr", config.optim.lr}};
+    if (!message.empty()) json["message"] = message;
+    io::write_file_atomic(dir_ / io::kRunFile, json.dump(2) + "\n");
+  }
+
+ private:
+  RunResult train_to_the_end(io::JsonLinesWriter::Mode mode) {
     auto metrics_file = io::JsonLinesWriter::open(dir_ / io::kMetricsFile, mode);
     auto eval_file = io::JsonLinesWriter::open(dir_ / io::kEvalFile, mode);
     const TrainConfig& train = trainer_.config().train;
@@ -63,27 +94,11 @@ class Run {
     return {RunStatus::finished, 0};
   }
 
-  void write_status(RunStatus status, const std::string& message = "") const {
-    const RunConfig& config = trainer_.config();
-    nlohmann::ordered_json json = {{"schema", 1},
-                                   {"status", std::string(enum_text(status))},
-                                   {"scheme", config.model.residual},
-                                   {"label", label_.empty() ? config.model.residual : label_},
-                                   {"step", trainer_.state().step},
-                                   {"steps", config.train.steps},
-                                   {"parameters", trainer_.model().parameters().count()},
-                                   {"seed", config.train.seed},
-                                   {"lr", config.optim.lr}};
-    if (!message.empty()) json["message"] = message;
-    io::write_file_atomic(dir_ / io::kRunFile, json.dump(2) + "\n");
-  }
-
- private:
   // The first drawn samples as a picture, before the line that names it.
   void write_grid(eval::Evaluation& evaluation) const {
     constexpr int64_t kMost = 64;
     const at::Tensor& images = evaluation.samples->images;
-    if (images.size(1) != 1 && images.size(1) != 3) return;  // latents
+    if (trainer_.config().data.source == data::Source::latents) return;
     make_directory(dir_ / io::kSamplesFolder);
     const fs::path grid = fs::path(io::kSamplesFolder) / (io::checkpoint_name(evaluation.step) + ".png");
     io::write_png(dir_ / grid, eval::image_grid(images.narrow(0, 0, std::min(kMost, images.size(0)))));
@@ -111,6 +126,7 @@ class Run {
   }
 
   Trainer& trainer_;
+  const int64_t first_step_;
   fs::path dir_;
   std::string label_;
   RunHooks hooks_;
@@ -162,10 +178,13 @@ void check_free(const fs::path& dir, bool overwrite) {
 
 }  // namespace
 
-RunResult start_run(const RunConfig& config, const fs::path& run_dir, bool overwrite, const std::string& label,
+RunResult start_run(const RunConfig& asked, const fs::path& run_dir, bool overwrite, const std::string& label,
                     const RunHooks& hooks) {
   check_free(run_dir, overwrite);
-  apply_engine(config.engine);
+  apply_engine(asked.engine);
+  RunConfig config = asked;
+  // One judge for the whole run, also when its own training goes on meanwhile.
+  if (!config.eval.classifier.empty()) config.eval.classifier = io::resolve_checkpoint(config.eval.classifier).string();
   Trainer trainer(config);  // refuses bad data and impossible models before the directory is touched
   if (overwrite && fs::exists(run_dir)) {
     const io::DirectoryLock nobody_writes(run_dir);

@@ -90,17 +90,14 @@ void read_metrics(const fs::path& path, RunSummary& summary) {
 // The measures of one line of eval.jsonl.
 Measures measures_of(const json& object) {
   Measures measures;
-  // As values of their own: items() of a temporary would outlive it.
-  const json classification = object.value("classification", json::object());
-  const json diffusion = object.value("diffusion", json::object());
-  const json samples = object.value("samples", json::object());
-  for (const auto& [name, counts] : classification.items()) {
-    if (!counts.is_object()) continue;  // names, confusion
+  const json of_images = object.value("classification", json::object());
+  for (const char* const name : {"top1", "top5"}) {
+    const json counts = of_images.value(name, json::object());
     add_measure(measures, name, number(counts, "correct") / number(counts, "count"));
   }
-  for (const auto& term : diffusion.items()) {
-    if (term.value().is_number()) add_measure(measures, term.key(), term.value().get<double>());
-  }
+  const json terms = object.value("diffusion", json::object());
+  for (const char* const name : {"mse", "vlb"}) add_measure(measures, name, number(terms, name));
+  const json samples = object.value("samples", json::object());
   for (const char* const name : {"feature_distance", "class_agreement"}) {
     add_measure(measures, name, number(samples, name));
   }

@@ -66,11 +66,12 @@ std::vector<Value> grid_points(const Value& grid, const std::string& source) {
   return points;
 }
 
-void apply(Value& root, const Value* overrides, const std::string& source) {
+// `names`: keys that are not of a run's config.
+void apply(Value& root, const Value* overrides, const std::string& source, const std::vector<std::string>& names = {}) {
   if (overrides == nullptr || overrides->kind == Value::Kind::null) return;
   if (!overrides->is_map()) throw UsageError(source + ": expected a map of dotted keys, got " + overrides->kind_text());
   for (const auto& [key, value] : overrides->entries) {
-    if (key != "label" && key != "config") config::set_path(root, key, value);
+    if (std::find(names.begin(), names.end(), key) == names.end()) config::set_path(root, key, value);
   }
 }
 
@@ -143,7 +144,7 @@ SweepPlan plan_sweep(const std::filesystem::path& path, const std::vector<std::s
     for (const auto& variant : choices) {
       Value root = load_base(variant);
       apply(root, sweep.find("set"), source + ": set");
-      apply(root, &variant, source + ": variants");
+      apply(root, &variant, source + ": variants", {"label", "config"});
       apply(root, &point, source + ": grid");
       for (const auto& assignment : overrides) config::apply_override(root, assignment);
       PlannedRun run{"", variant_label(variant), read_config(root)};

@@ -94,8 +94,14 @@ TEST(Resize, SameSizeIsTheSameImage) {
   EXPECT_EQ(resize(image, {2, 1, 3, 2}, 3, 2).at(1, 1)[2], image.at(3, 2)[2]);
 }
 
-// The triangle filter written out in two dimensions.
-TEST(Resize, IsTheTriangleFilter) {
+double cubic_filter(double t) {
+  const double x = std::abs(t), a = -0.5;
+  if (x <= 1) return (a + 2) * x * x * x - (a + 3) * x * x + 1;
+  return x < 2 ? a * x * x * x - 5 * a * x * x + 8 * a * x - 4 * a : 0;
+}
+
+// The cubic filter written out in two dimensions.
+TEST(Resize, IsTheCubicFilter) {
   const io::Image image = counted(13, 9);
   for (const auto& [width, height] : {std::pair<int64_t, int64_t>{5, 4}, {26, 20}, {13, 3}, {1, 1}}) {
     const io::Image out = resize(image, width, height);
@@ -107,14 +113,22 @@ TEST(Resize, IsTheTriangleFilter) {
       for (int64_t p = 0; p < 13 * 9; ++p) {
         const double dx = static_cast<double>(p % 13) + 0.5 - (static_cast<double>(i % width) + 0.5) * sx;
         const double dy = static_cast<double>(p / 13) + 0.5 - (static_cast<double>(i / width) + 0.5) * sy;
-        const double weight =
-            std::max(0.0, 1 - std::abs(dx) / std::max(1.0, sx)) * std::max(0.0, 1 - std::abs(dy) / std::max(1.0, sy));
+        const double weight = cubic_filter(dx / std::max(1.0, sx)) * cubic_filter(dy / std::max(1.0, sy));
         value += weight * image.pixels[static_cast<size_t>(p)];
         total += weight;
       }
-      ASSERT_NEAR(out.pixels[static_cast<size_t>(i)], value / total, 0.501);
+      ASSERT_NEAR(out.pixels[static_cast<size_t>(i)], std::clamp(value / total, 0.0, 255.0), 0.501);
     }
   }
+}
+
+TEST(Resize, APartCutOutDoesNotSeeWhatLiesAround) {
+  io::Image image(12, 12, 1, 200);
+  for (int64_t i = 0; i < 16; ++i) *image.at(4 + i % 4, 4 + i / 4) = static_cast<uint8_t>(10 * i);
+  io::Image cut(4, 4, 1);
+  for (int64_t i = 0; i < 16; ++i) cut.pixels[static_cast<size_t>(i)] = static_cast<uint8_t>(10 * i);
+  EXPECT_EQ(resize(image, {4, 4, 4, 4}, 7, 9, true), resize(cut, 7, 9));
+  EXPECT_NE(resize(image, {4, 4, 4, 4}, 7, 9), resize(cut, 7, 9));
 }
 
 TEST(Resize, TheCenterCropLeavesAnEighthOut) {

@@ -56,8 +56,8 @@ TEST(Evaluate, AMatrixOfTooManyClassesIsLeftOut) {
 }
 
 TEST(Evaluate, ADiffusionModelReportsItsTermsAndSamples) {
-  const SmallDit dit;
-  const SmallVit judge;
+  const SmallDit dit(12);
+  const SmallVit judge(12);
   const RandomPictures pictures(dit.config, 0);
   const auto data = shapes();
   EvalConfig config{.batches = 2};
@@ -78,7 +78,7 @@ TEST(Evaluate, ADiffusionModelReportsItsTermsAndSamples) {
   EXPECT_EQ(line["averaged"], true);
   EXPECT_EQ(line["samples"], (json{{"count", 10}, {"sampler", "ddpm"}, {"steps", 3}, {"guidance", 1.5}}));
   testing::expect_same_bits(result.samples->images,
-                            draw_samples(dit.get(), all_classes(7), 10, 3, config.sampler_options()), "samples");
+                            draw_samples(dit.get(), all_classes(12), 10, 3, config.sampler_options()), "samples");
   result.samples->grid = "samples/step7.png";
   EXPECT_EQ(json::parse(to_json(result))["samples"]["grid"], "samples/step7.png");
 
@@ -88,14 +88,14 @@ TEST(Evaluate, ADiffusionModelReportsItsTermsAndSamples) {
   EXPECT_EQ(keys(line), (std::set<std::string>{"count", "sampler", "steps", "guidance", "classifier",
                                                "feature_distance", "class_agreement"}));
   EXPECT_EQ(line["classifier"], "runs/judge");
-  const auto quality = judge_samples(judge.get(), result.samples->images, all_classes(7), pictures, 3, 8);
+  const auto quality = judge_samples(judge.get(), result.samples->images, all_classes(12), pictures, 3, 8);
   EXPECT_EQ(line["feature_distance"].get<double>(), quality.feature_distance);
   EXPECT_EQ(line["class_agreement"].get<double>(), quality.class_agreement);
 }
 
 // Pixels end at -1 and 1, latents do not.
 TEST(Evaluate, OnlyPixelsAreClipped) {
-  const SmallDit dit;
+  const SmallDit dit(12);
   const RandomPictures pictures(dit.config, 0);
   EvalConfig config{.batches = 1, .samples = 4};
   config.sampler_steps = 3;

@@ -70,7 +70,7 @@ struct SmallVit : SmallImageModel<models::VisionTransformer> {
 };
 
 struct SmallDit : SmallImageModel<models::DiffusionTransformer> {
-  SmallDit() : SmallImageModel(models::Family::dit) {}
+  explicit SmallDit(int64_t classes = 7) : SmallImageModel(models::Family::dit, classes) {}
 };
 
 }  // namespace siamese::eval

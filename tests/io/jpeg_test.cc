@@ -35,9 +35,17 @@ TEST_F(Jpeg, ReadsGreyAndColour) {
   }
 }
 
-TEST_F(Jpeg, CmykIsRefused) {
-  const auto path = put("print.jpg", jpeg_sample(8, 8, 4, slope(8, 8, 4)));
-  expect_error<DataError>([&] { read_jpeg(path); }, {"print.jpg", "CMYK"});
+// libjpeg writes four components with Adobe's marker: 255 is no ink.
+TEST_F(Jpeg, PrintColoursBecomeRgb) {
+  const auto inks = slope(8, 8, 4);
+  const Image image = read_jpeg(put("print.jpg", jpeg_sample(8, 8, 4, inks)));
+  ASSERT_EQ(image.channels, 3);
+  for (size_t pixel = 0; pixel < 64; ++pixel) {
+    for (size_t c = 0; c < 3; ++c) {
+      const double wanted = inks[4 * pixel + c] * inks[4 * pixel + 3] / 255.0;
+      ASSERT_NEAR(image.pixels[3 * pixel + c], wanted, 8) << pixel;
+    }
+  }
 }
 
 TEST_F(Jpeg, EveryTruncationIsRefusedWithTheFile) {

@@ -1,6 +1,7 @@
 // Every registered scheme in every family: shapes, a finite gradient to every parameter, save and load, recomputation,
 // thread counts, overfitting.
 #include <filesystem>
+#include <functional>
 
 #include "tests/models/small_families.h"
 
@@ -127,6 +128,47 @@ TEST(Matrix, ImageFamiliesAndExpertsGiveTheSameBitsAtOneAndTwoThreads) {
     }
   }
   at::set_num_threads(before);
+}
+
+// Shapes at the edge of what a config allows.
+TEST(Matrix, OddShapesTrain) {
+  using Change = std::function<void(ModelConfig&)>;
+  const std::vector<std::pair<std::string, Change>> changes = {
+      {"one block", [](ModelConfig& c) { c.blocks = 1; }},
+      {"shared keys", [](ModelConfig& c) { c.kv_heads = 1; }},
+      {"one class", [](ModelConfig& c) { c.classes = 1; }},
+      {"one channel", [](ModelConfig& c) { c.channels = 1; }},
+      {"one patch", [](ModelConfig& c) { c.patch = c.image; }},
+      {"patches of one pixel", [](ModelConfig& c) { c.patch = 1; }},
+      {"one expert", [](ModelConfig& c) { c.experts = c.experts_per_token = 1; }},
+      {"every expert", [](ModelConfig& c) { c.experts_per_token = c.experts; }},
+      {"weights of experts add up to 1", [](ModelConfig& c) { c.renormalise = true; }},
+      {"no label is hidden", [](ModelConfig& c) { c.label_dropout = 0; }},
+      {"fixed variance", [](ModelConfig& c) { c.learn_sigma = false; }},
+      {"no biases", [](ModelConfig& c) { c.bias = false; }},
+      {"rms", [](ModelConfig& c) { c.norm = nn::NormKind::rms; }},
+      {"norms of q and k", [](ModelConfig& c) { c.attention_norm = AttentionNormChoice::qk_full; }},
+  };
+  for (const Family family : {Family::moe, Family::vit, Family::dit}) {
+    for (const auto& [name, change] : changes) {
+      for (const auto& scheme : {"pre", "siamese", "siamese(x=hybrid)"}) {
+        ModelConfig config = small_family(family, scheme);
+        change(config);
+        resolve(config, {});
+        const auto model = make_small(config);
+        perturb(*model);
+        const std::string what = case_name(family, scheme) + ", " + name;
+        for (const int64_t batch : {1, 3}) {
+          const auto result =
+              loss_and_gradients(*model, family_inputs(config, batch, 2), family_options(config, batch));
+          EXPECT_TRUE(std::isfinite(result.first)) << what;
+          for (const auto& gradient : result.second) {
+            EXPECT_TRUE(gradient.defined() && gradient.isfinite().all().item<bool>()) << what;
+          }
+        }
+      }
+    }
+  }
 }
 
 // The term that can be driven to nothing: dit's vlb has a floor that depends on the timesteps.

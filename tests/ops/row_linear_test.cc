@@ -28,21 +28,26 @@ TEST(RowLinear, IsALinearMapForwardAndGradient) {
 }
 
 TEST(RowLinear, SameBitsAtAnyThreadCount) {
+  struct Size {
+    int64_t rows, in, out;
+  };
   const int before = at::get_num_threads();
-  std::vector<std::vector<at::Tensor>> results;
-  for (const int threads : {1, 2, 3, 5}) {
-    at::set_num_threads(threads);
-    const at::Tensor x = leaf(randn({32, 96, 4, 64}, 3, at::kFloat));
-    const at::Tensor w = leaf(randn({6, 64}, 4, at::kFloat));
-    const at::Tensor y = row_linear(x, w);
-    auto all = testing::gradients(y, {x, w});
-    all.push_back(y);
-    results.push_back(all);
+  for (const Size& size : {Size{12288, 64, 6}, Size{37, 33, 65}, Size{256, 128, 8}}) {  // the last two are one part
+    std::vector<std::vector<at::Tensor>> results;
+    for (const int threads : {1, 2, 3, 5}) {
+      at::set_num_threads(threads);
+      const at::Tensor x = leaf(randn({size.rows, size.in}, 3, at::kFloat));
+      const at::Tensor w = leaf(randn({size.out, size.in}, 4, at::kFloat));
+      const at::Tensor y = row_linear(x, w);
+      auto all = testing::gradients(y, {x, w});
+      all.push_back(y);
+      results.push_back(all);
+    }
+    for (size_t run = 1; run < results.size(); ++run) {
+      for (size_t i = 0; i < 3; ++i) testing::expect_same_bits(results[run][i], results[0][i], "threads");
+    }
   }
   at::set_num_threads(before);
-  for (size_t run = 1; run < results.size(); ++run) {
-    for (size_t i = 0; i < 3; ++i) testing::expect_same_bits(results[run][i], results[0][i], "threads");
-  }
 }
 
 TEST(RowLinear, ProjectionFusedEqualsPlainForwardAndGradient) {

@@ -96,7 +96,7 @@ TEST(RunConfig, FamiliesRefuseWhatDoesNotFit) {
       {"dit", "model.drop_path=0.1", "model.drop_path: expected 0 for family dit"},
       {"dit", "model.width=18", "model.width: expected a multiple of 4"},
       {"dit", "eval.samples=-1", "eval.samples: expected a number from 0"},
-      {"dit", "eval.sampler_steps=0", "eval.sampler_steps: expected a number from 1 to 1000, got 0"},
+      {"dit", "eval.sampler_steps=0", "eval.sampler_steps: expected a number from 2 to 1000, got 0"},
       {"dit", "eval.sampler=euler", "eval.sampler: expected one of"},
       {"vit", "data.augment.smoothing=1", "data.augment.smoothing: expected a share"},
       {"vit", "data.augment.crop=middle", "data.augment.crop: expected one of none, shift, resized"},
