@@ -88,7 +88,8 @@ TEST(DataConfig, AugmentValuesOutOfRangeAreNamed) {
   EXPECT_EQ(error([](auto& a) { a.smoothing = 1; }),
             "data.augment.smoothing: expected a share from 0 to below 1, got 1");
   EXPECT_EQ(error([](auto& a) { a.repeats = 0; }), "data.augment.repeats: expected 1 to 1000, got 0");
-  EXPECT_EQ(check_error([](auto& c) { c.limit = -1; }), "data.limit: expected a number from 0 to 1099511627776, got -1");
+  EXPECT_EQ(check_error([](auto& c) { c.limit = -1; }),
+            "data.limit: expected a number from 0 to 1099511627776, got -1");
   EXPECT_EQ(check_error([](auto& c) {
               c.source = Source::idx;
               c.train = {"a", "b"};
