@@ -153,7 +153,7 @@ class LanguageModel(nn.Module):
 
 def make_optimizer(model: nn.Module) -> torch.optim.Optimizer:
     """The defaults of `optim`: AdamW, decay on the matrices of linear layers only."""
-    matrices = [module.weight for module in model.modules() if isinstance(module, nn.Linear)]
+    matrices = [module.weight for module in model.modules() if isinstance(module, (nn.Linear, nn.Conv2d))]
     decayed = {id(weight) for weight in matrices}
     rest = [parameter for parameter in model.parameters() if id(parameter) not in decayed]
     groups = [{"params": matrices, "weight_decay": 0.1}, {"params": rest, "weight_decay": 0.0}]

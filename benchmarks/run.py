@@ -23,7 +23,7 @@ from render import write_tables  # noqa: E402
 
 PYTHON = ROOT / ".venv/bin/python"
 # Steps timed in each round and steps before them: some seconds a process.
-STEPS = {"s": (8, 2), "d": (5, 2), "m": (2, 1)}
+STEPS = {"s": (8, 2), "d": (5, 2), "m": (2, 1), "v": (8, 2)}
 OURS = {
     "ours pre": ["model.residual=pre"],
     "ours siamese": ["model.residual=siamese"],
@@ -43,7 +43,7 @@ AGAINST = [
     ("siamese(x=hybrid) / pre with qkv norms", ["model.residual=siamese(x=hybrid)"],
      ["model.residual=pre", "model.attention_norm=qkv"]),
 ]
-TURNS = {"s": 24, "d": 12, "m": 4}
+TURNS = {"s": 24, "d": 12, "m": 4, "v": 16}
 
 
 class Bench:
@@ -115,6 +115,8 @@ class Bench:
             line = self.ours("experts", "--rows", rows, "--rounds", "3" if arguments.quick else "60")
             self.say(f"experts, {rows} tokens: {line['ratio']:.2f} of a dense branch's GFLOP/s")
         for shape in arguments.shapes:
+            if shape == "v":
+                continue  # images are not generated token by token
             rounds = ["--rounds", "2" if arguments.quick else "7", "--tokens", "32"]
             line = self.ours("generate", f"bench/{shape}", "model.residual=siamese", "--against", "pre", *rounds,
                              shape=shape)
@@ -123,7 +125,7 @@ class Bench:
 
 def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--shapes", help="of configs/bench: s,d,m (with --quick: s)")
+    parser.add_argument("--shapes", help="of configs/bench: s,d,m,v (with --quick: s)")
     parser.add_argument("--rounds", type=int, help="interleaved rounds, 3 (with --quick: 1)")
     parser.add_argument("--quick", action="store_true", help="few steps, into build/bench: numbers mean little")
     parser.add_argument("--out", type=Path, help="the page to write, docs/performance.md")
@@ -132,7 +134,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--binary", default=ROOT / "build/release/siamese", help="what is measured")
     arguments = parser.parse_args()
     arguments.command = " ".join(["benchmarks/run.py", *sys.argv[1:]])
-    arguments.shapes = (arguments.shapes or ("s" if arguments.quick else "s,d,m")).split(",")
+    arguments.shapes = (arguments.shapes or ("s" if arguments.quick else "s,d,m,v")).split(",")
     unknown = [shape for shape in arguments.shapes if shape not in STEPS]
     if unknown:
         parser.error(f"--shapes: expected some of {','.join(STEPS)}, got '{unknown[0]}'")

@@ -15,6 +15,7 @@ import torch
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 from model import LanguageModel, make_optimizer  # noqa: E402
+from vision import VisionTransformer  # noqa: E402
 import shapes  # noqa: E402
 
 
@@ -38,15 +39,22 @@ def measure(arguments: argparse.Namespace) -> dict:
     idle = memory_mb("VmRSS")
     shape = shapes.load(arguments.shape)
     torch.manual_seed(1)
-    model = LanguageModel(shape, arguments.scheme)
+    sees_images = isinstance(shape, shapes.VisionShape)
+    model = (VisionTransformer if sees_images else LanguageModel)(shape, arguments.scheme)
     optimizer = make_optimizer(model)
     run = torch.compile(model) if arguments.mode == "compile" else model
     parameters = list(model.parameters())
 
-    def step() -> float:
+    def batch() -> tuple[torch.Tensor, torch.Tensor]:
+        if sees_images:
+            images = torch.rand(shape.batch, shape.channels, shape.image, shape.image) * 2 - 1
+            return images, torch.randint(shape.classes, (shape.batch,))
         tokens = torch.randint(shape.vocab, (shape.batch, shape.context + 1))
+        return tokens[:, :-1], tokens[:, 1:]
+
+    def step() -> float:
         optimizer.zero_grad(set_to_none=True)
-        loss = run(tokens[:, :-1], tokens[:, 1:])
+        loss = run(*batch())
         loss.backward()
         torch.nn.utils.clip_grad_norm_(parameters, 1.0, foreach=True)
         optimizer.step()
@@ -63,7 +71,7 @@ def measure(arguments: argparse.Namespace) -> dict:
     times = sorted(timed() for _ in range(arguments.steps))
     median = statistics.median(times)
     count = sum(parameter.numel() for parameter in parameters)
-    tokens = shape.batch * shape.context
+    tokens = shape.batch * (shape.tokens if sees_images else shape.context)
     return {
         "bench": "torch_step",
         "shape": arguments.shape,
