@@ -60,9 +60,9 @@ void sample_run(SampleArguments& arguments) {
   if (kind == eval::SamplerKind::ddpm && arguments.options.eta != 0) throw UsageError("--eta: is for --sampler ddim");
   arguments.options.kind = *kind;
   for (const std::string& path : {arguments.grid, arguments.tensors}) {
+    if (path.empty()) continue;
     const fs::path folder = fs::absolute(path).parent_path();
-    if (!path.empty() && !fs::is_directory(folder))
-      throw UsageError(path + ": its folder " + folder.string() + " is not there");
+    if (!fs::is_directory(folder)) throw UsageError(path + ": its folder " + folder.string() + " is not there");
   }
   if (!arguments.grid.empty() && fs::path(arguments.grid).extension() != ".png") {
     throw UsageError("--grid: expected a file that ends in .png, got '" + arguments.grid + "'");
