@@ -106,7 +106,7 @@ TEST_F(SweepRecords, ABrokenRecordStopsTheSweepBeforeItStarts) {
 TEST_F(SweepRecords, AnInterruptedSweepKeepsWhatItHas) {
   const std::string endless = "[{model.residual: pre}, {model.residual: pre, train.steps: 1000000, label: long}]";
   write_sweep("s.yaml", endless, "[1]");
-  const std::string limit = "timeout --preserve-status -s TERM 6";
+  const std::string limit = "timeout --preserve-status -s TERM 15";
   const CommandResult stopped = run("sweep sweeps/s.yaml", limit);
   EXPECT_EQ(stopped.exit_code, 143) << stopped.error;
   EXPECT_EQ(lines(), 1);
