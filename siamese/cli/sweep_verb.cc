@@ -148,10 +148,11 @@ class Sweep {
   bool is_another_run(const train::PlannedRun& run) {
     const fs::path dir = out_ / run.dir;
     const auto status = train::run_status(dir);
-    if (!status || io::read_file(dir / io::kConfigFile) == train::config_text(run.config)) return false;
+    const train::RunConfig wanted = train::kept_config(run.config);
+    if (!status || io::read_file(dir / io::kConfigFile) == train::config_text(wanted)) return false;
     if (!has_ended(status) && !find(run)) return true;
     return train::result_config(train::read_config_file((dir / io::kConfigFile).string())) !=
-           train::result_config(run.config);
+           train::result_config(wanted);
   }
 
   train::RunResult train_one(const train::PlannedRun& run, const train::RunHooks& hooks) const {

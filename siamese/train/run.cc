@@ -178,13 +178,21 @@ void check_free(const fs::path& dir, bool overwrite) {
 
 }  // namespace
 
+RunConfig kept_config(RunConfig asked) {
+  std::string& judge = asked.eval.classifier;
+  try {
+    if (!judge.empty()) judge = io::resolve_checkpoint(judge).string();
+  } catch (const DataError&) {
+    // The model that should have been there is missed when it is loaded, with a line about it.
+  }
+  return asked;
+}
+
 RunResult start_run(const RunConfig& asked, const fs::path& run_dir, bool overwrite, const std::string& label,
                     const RunHooks& hooks) {
   check_free(run_dir, overwrite);
   apply_engine(asked.engine);
-  RunConfig config = asked;
-  // One judge for the whole run, also when its own training goes on meanwhile.
-  if (!config.eval.classifier.empty()) config.eval.classifier = io::resolve_checkpoint(config.eval.classifier).string();
+  const RunConfig config = kept_config(asked);
   Trainer trainer(config);  // refuses bad data and impossible models before the directory is touched
   if (overwrite && fs::exists(run_dir)) {
     const io::DirectoryLock nobody_writes(run_dir);

@@ -34,6 +34,10 @@ struct RunResult {
   int signal = 0;  // when stopped
 };
 
+// The config that a run keeps: a run named as its judge (eval.classifier) becomes that run's newest checkpoint, so that
+// all its evaluations have one judge, also when the judge's own training goes on meanwhile.
+RunConfig kept_config(RunConfig asked);
+
 // A new run in `run_dir`. A directory that holds anything needs `overwrite`, and then must be an earlier run.
 // Model and data are checked before the directory is touched. DivergedError leaves run.json saying so.
 RunResult start_run(const RunConfig& config, const std::filesystem::path& run_dir, bool overwrite,

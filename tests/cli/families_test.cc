@@ -154,5 +154,21 @@ TEST_F(Families, AClassifierJudgesSamples) {
   expect_refusal("eval dit eval.classifier=gone eval.samples=4", 3, "eval.classifier: gone");
 }
 
+// The judge is kept as the checkpoint it was: the same sweep once more finds its runs done.
+TEST_F(Families, ASweepWithAJudgeCanBeRepeated) {
+  train("vit-micro", "vit", "");
+  write("judged.yaml",
+        "config: " SIAMESE_CONFIG_FOLDER
+        "/dit-micro.yaml\nset: {model.width: 48, model.blocks: 2, train.steps: 1, train.batch: 4, train.ema: 0.5, "
+        "eval.batches: 1, eval.samples: 4, eval.sampler_steps: 2, eval.classifier: vit}\n"
+        "variants: [{model.residual: pre}]\n");
+  for (int time = 0; time < 2; ++time) {
+    const CommandResult result = run("sweep judged.yaml --out judged");
+    ASSERT_EQ(result.exit_code, 0) << result.error;
+    EXPECT_NE(result.out.find("feature distance"), std::string::npos) << result.out;
+  }
+  EXPECT_NE(read("judged/pre/config.yaml").find("classifier: vit/step"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace siamese::cli
