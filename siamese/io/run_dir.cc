@@ -83,7 +83,7 @@ std::vector<std::string> missing_files(const fs::path& checkpoint, CheckpointUse
     if (!is_file(checkpoint / file)) missing.emplace_back(file);
   };
   need(kConfigFile);
-  need(kModelFile);
+  if (!is_file(checkpoint / kModelIndexFile)) need(kModelFile);
   if (use == CheckpointUse::resume) {
     need(kOptimFile);
     need(kTrainerFile);
@@ -104,7 +104,7 @@ fs::path resolve_checkpoint(const fs::path& run_or_checkpoint, CheckpointUse use
     }
     return checkpoint;
   };
-  if (is_file(run_or_checkpoint / kModelFile)) return require_complete(run_or_checkpoint);
+  if (is_file(run_or_checkpoint / kModelFile) || is_file(run_or_checkpoint / kModelIndexFile)) return require_complete(run_or_checkpoint);
   if (const auto latest = read_latest(run_or_checkpoint)) {
     const fs::path checkpoint = run_or_checkpoint / *latest;
     if (!is_folder(checkpoint)) {

@@ -17,6 +17,7 @@
 
 namespace siamese::io {
 
+inline constexpr std::string_view kSafetensorsEnding = ".safetensors";
 inline constexpr std::string_view kConfigFile = "config.yaml";
 inline constexpr std::string_view kMetricsFile = "metrics.jsonl";
 inline constexpr std::string_view kEvalFile = "eval.jsonl";
@@ -24,6 +25,7 @@ inline constexpr std::string_view kRunFile = "run.json";
 inline constexpr std::string_view kLatestFile = "latest";
 inline constexpr std::string_view kReportFile = "report.html";
 inline constexpr std::string_view kModelFile = "model.safetensors";
+inline constexpr std::string_view kModelIndexFile = "model.safetensors.index.json";  // of shards, in its place
 inline constexpr std::string_view kOptimFile = "optim.safetensors";
 inline constexpr std::string_view kAverageFile = "ema.safetensors";
 inline constexpr std::string_view kSamplesFolder = "samples";

@@ -43,7 +43,9 @@ DiffusionTransformer::DiffusionTransformer(const ModelConfig& config, const nn::
   const nn::Init table = nn::Init::normal(0.02, 0);
   patches_ = nn::PatchEmbed(root.child("patch"), config.channels, config.patch, config.width,
                             initializer.input_projection(patch_in, config.width), nn::Init::zeros());
-  positions_ = nn::sincos_positions(config.width, config.grid(), this->parameters().options());
+  positions_ =
+      root.child("positions")
+          .add_buffer("weight", nn::sincos_positions(config.width, config.grid(), this->parameters().options()));
   timesteps_ = nn::TimestepEmbedding(root.child("timestep"), config.width);
   const int64_t label_rows = config.classes + (config.label_dropout > 0 ? 1 : 0);
   labels_ = nn::Embedding(root.child("labels"), label_rows, config.width, table);

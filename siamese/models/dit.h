@@ -47,7 +47,7 @@ class DiffusionTransformer : public Model {
   Diffusion diffusion_;
   std::unique_ptr<Stack> stack_;
   nn::PatchEmbed patches_;
-  at::Tensor positions_;  // fixed
+  at::Tensor positions_;  // a buffer
   nn::TimestepEmbedding timesteps_;
   nn::Embedding labels_;
   Blocks blocks_;

@@ -1,5 +1,7 @@
 #include "siamese/models/weights.h"
 
+#include <array>
+#include <cstdint>
 #include <cstring>
 #include <set>
 #include <sstream>
@@ -9,78 +11,119 @@
 
 #include "siamese/base/check.h"
 #include "siamese/base/nearest.h"
-#include "siamese/io/safetensors.h"
+#include "siamese/models/registry.h"
 
 namespace siamese::models {
 namespace {
 
+constexpr std::array<std::pair<io::DType, at::ScalarType>, 13> kTypes{{{io::DType::boolean, at::kBool},
+                                                                       {io::DType::u8, at::kByte},
+                                                                       {io::DType::i8, at::kChar},
+                                                                       {io::DType::i16, at::kShort},
+                                                                       {io::DType::u16, at::kUInt16},
+                                                                       {io::DType::f16, at::kHalf},
+                                                                       {io::DType::bf16, at::kBFloat16},
+                                                                       {io::DType::i32, at::kInt},
+                                                                       {io::DType::u32, at::kUInt32},
+                                                                       {io::DType::f32, at::kFloat},
+                                                                       {io::DType::f64, at::kDouble},
+                                                                       {io::DType::i64, at::kLong},
+                                                                       {io::DType::u64, at::kUInt64}}};
+
 io::DType stored_type(const at::Tensor& tensor) {
-  switch (tensor.scalar_type()) {
-    case at::kFloat:
-      return io::DType::f32;
-    case at::kDouble:
-      return io::DType::f64;
-    case at::kLong:
-      return io::DType::i64;
-    default:
-      break;
+  for (const auto& [stored, type] : kTypes) {
+    if (type == tensor.scalar_type()) return stored;
   }
   SIAMESE_INVARIANT(!"a dtype that is never stored");
   return io::DType::f32;
 }
 
-std::string shape_text(const std::string& dtype, at::IntArrayRef shape) {
+at::ScalarType tensor_type(io::DType stored) {
+  for (const auto& [dtype, type] : kTypes) {
+    if (dtype == stored) return type;
+  }
+  SIAMESE_INVARIANT(!"every stored dtype has its type");
+  return at::kFloat;
+}
+
+std::string shape_text(io::DType dtype, at::IntArrayRef shape) {
   std::stringstream text;
-  text << dtype << " " << shape;
+  text << enum_text(dtype) << " " << shape;
   return text.str();
 }
 
+bool converts(io::DType stored, const at::Tensor& value) {
+  return stored_type(value) == stored || (value.is_floating_point() && at::isFloatingType(tensor_type(stored)));
+}
+
 }  // namespace
+
+at::Tensor as_tensor(const io::TensorView& view) {
+  const auto options = at::TensorOptions().dtype(tensor_type(view.dtype));
+  // Files of other writers may be unaligned; then there is no tensor over them, only a copy.
+  if (reinterpret_cast<uintptr_t>(view.data) % io::dtype_size(view.dtype) != 0) {
+    const at::Tensor copy = at::empty(view.shape, options);
+    std::memcpy(copy.mutable_data_ptr(), view.data, view.bytes);
+    return copy;
+  }
+  return at::from_blob(const_cast<std::byte*>(view.data), view.shape, options);
+}
+
+io::TensorView as_view(const std::string& name, const at::Tensor& tensor) {
+  SIAMESE_INVARIANT(tensor.is_contiguous() && tensor.device().is_cpu());
+  return {name, stored_type(tensor), tensor.sizes().vec(), static_cast<const std::byte*>(tensor.const_data_ptr()),
+          tensor.nbytes()};
+}
 
 void save_tensors(const std::filesystem::path& path, const std::vector<NamedTensor>& tensors,
                   const std::map<std::string, std::string>& metadata) {
   std::vector<at::Tensor> held;
   std::vector<io::TensorView> views;
-  for (const auto& [name, value] : tensors) {
-    const at::Tensor& dense = held.emplace_back(value.detach().cpu().contiguous());
-    views.push_back({name, stored_type(dense), dense.sizes().vec(),
-                     static_cast<const std::byte*>(dense.const_data_ptr()), dense.nbytes()});
+  for (const auto& tensor : tensors) {
+    const at::Tensor& dense = held.emplace_back(tensor.value.detach().cpu().contiguous());
+    views.push_back(as_view(tensor.name, dense));
   }
   io::write_safetensors(path, views, metadata);
 }
 
 void load_tensors(const std::filesystem::path& path, const std::vector<NamedTensor>& tensors) {
-  const auto file = io::SafetensorsFile::open(path);
+  load_tensors(io::TensorFiles::open(path), tensors);
+}
+
+void load_tensors(const io::TensorFiles& files, const std::vector<NamedTensor>& tensors) {
   std::vector<std::string> problems;
   std::set<std::string> wanted;
-  for (const auto& [name, value] : tensors) {
+  for (const auto& [name, value, optional] : tensors) {
     wanted.insert(name);
-    const io::TensorView* const view = file.find(name);
+    const io::TensorView* const view = files.find(name);
     if (view == nullptr) {
-      problems.push_back("missing " + name);
-      continue;
+      if (!optional) problems.push_back("missing " + name);
+    } else if (!converts(view->dtype, value) || value.sizes() != view->shape) {
+      problems.push_back(name + ": expected " + shape_text(stored_type(value), value.sizes()) + ", got " +
+                         shape_text(view->dtype, view->shape));
     }
-    const std::string expected = shape_text(std::string(enum_text(stored_type(value))), value.sizes());
-    const std::string got = shape_text(std::string(enum_text(view->dtype)), view->shape);
-    if (expected != got) problems.push_back(name + ": expected " + expected + ", got " + got);
   }
-  for (const auto& view : file.tensors()) {
+  for (const auto& view : files.tensors()) {
     if (!wanted.contains(view.name)) problems.push_back("unknown " + view.name);
   }
-  if (!problems.empty()) throw DataError(path.string() + ": does not fit the model: " + join(problems, "; "));
+  if (!problems.empty()) {
+    throw DataError(files.path().string() + ": does not fit the model: " + join(problems, "; "));
+  }
   const c10::NoGradGuard no_grad;
-  for (const auto& [name, value] : tensors) {
-    const io::TensorView* const view = file.find(name);
-    const at::Tensor stored = at::empty(value.sizes(), value.options().device(at::kCPU));
-    std::memcpy(stored.mutable_data_ptr(), view->data, view->bytes);
-    value.copy_(stored);
+  for (const auto& tensor : tensors) {
+    if (const io::TensorView* const view = files.find(tensor.name)) tensor.value.copy_(as_tensor(*view));
   }
 }
 
 std::vector<NamedTensor> named_values(const nn::Parameters& parameters) {
   std::vector<NamedTensor> tensors;
   for (const auto& parameter : parameters.list()) tensors.push_back({parameter.name, parameter.value});
+  for (const auto& buffer : parameters.buffers()) tensors.push_back({buffer.name, buffer.value, true});
   return tensors;
+}
+
+std::vector<NamedTensor> tensor_list(const ModelConfig& config) {
+  return named_values(make_model(config, {}, 0, at::kMeta)->parameters());
 }
 
 }  // namespace siamese::models

@@ -8,6 +8,8 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "siamese/io/tensor_files.h"
+#include "siamese/models/config.h"
 #include "siamese/nn/parameters.h"
 
 namespace siamese::models {
@@ -15,14 +17,26 @@ namespace siamese::models {
 struct NamedTensor {
   std::string name;
   at::Tensor value;
+  bool optional = false;  // a buffer: a file may lack it, and then it stays as it is
 };
 
 void save_tensors(const std::filesystem::path& path, const std::vector<NamedTensor>& tensors,
                   const std::map<std::string, std::string>& metadata);
 
-// Fills `tensors` in place. DataError listing every missing, extra and misshapen tensor; then nothing is changed.
+// Fills `tensors` in place, from a file, an index of shards or a folder with either; stored floating-point types are
+// converted. DataError listing every missing, extra and misshapen tensor; then nothing is changed.
 void load_tensors(const std::filesystem::path& path, const std::vector<NamedTensor>& tensors);
+void load_tensors(const io::TensorFiles& files, const std::vector<NamedTensor>& tensors);
 
+// What a file of weights holds: the parameters, then the buffers.
 std::vector<NamedTensor> named_values(const nn::Parameters& parameters);
+
+// The same of a model that need not fit into memory (values on the meta device). `config` must be resolved.
+std::vector<NamedTensor> tensor_list(const ModelConfig& config);
+
+// A stored tensor without a copy: valid as long as `view`'s memory. UsageError for a dtype that LibTorch lacks.
+at::Tensor as_tensor(const io::TensorView& view);
+// The other way: points into `tensor`, which must be contiguous and on the CPU.
+io::TensorView as_view(const std::string& name, const at::Tensor& tensor);
 
 }  // namespace siamese::models

@@ -4,6 +4,7 @@
 #include <ATen/Parallel.h>
 #include <c10/core/GradMode.h>
 
+#include "siamese/base/check.h"
 #include "siamese/base/random.h"
 
 namespace siamese::nn {
@@ -86,6 +87,13 @@ at::Tensor Scope::add(std::string_view name, ParameterKind kind, at::IntArrayRef
   value.set_requires_grad(true);
   parameters_->list_.push_back({full, kind, value});
   return value;
+}
+
+at::Tensor Scope::add_buffer(std::string_view name, const at::Tensor& value) const {
+  const std::string full = child(name).prefix_;
+  SIAMESE_INVARIANT(parameters_->find(full) == nullptr);
+  parameters_->buffers_.push_back({full, value.to(parameters_->options_)});
+  return parameters_->buffers_.back().value;
 }
 
 void set_initial(const at::Tensor& fresh, const std::function<void(at::Tensor value)>& write) {

@@ -24,6 +24,13 @@ struct Parameter {
   at::Tensor value;  // a leaf that requires its gradient
 };
 
+// A fixed table that belongs to the model and not to its function's freedom: stored with the weights, read back as
+// given, without a gradient. A file that lacks it is complete: then it is as computed.
+struct Buffer {
+  std::string name;
+  at::Tensor value;
+};
+
 // How a fresh parameter starts: constant, normal with `std` cut at +-`cut` std (cut 0 = uncut), or uniform in
 // +-`limit`.
 struct Init {
@@ -44,6 +51,7 @@ class Parameters {
   explicit Parameters(uint64_t seed, at::ScalarType dtype = at::kFloat, at::Device device = at::kCPU);
 
   const std::vector<Parameter>& list() const { return list_; }
+  const std::vector<Buffer>& buffers() const { return buffers_; }
   const Parameter* find(std::string_view name) const;
   int64_t count() const;  // elements
   uint64_t seed() const { return seed_; }
@@ -55,6 +63,7 @@ class Parameters {
   uint64_t seed_;
   at::TensorOptions options_;
   std::vector<Parameter> list_;
+  std::vector<Buffer> buffers_;
 };
 
 // One buffer for all gradients, kept from step to step: every parameter's .grad becomes a view of it, which backward
@@ -74,6 +83,7 @@ class Scope {
   explicit Scope(Parameters& parameters) : parameters_(&parameters) {}
   Scope child(std::string_view name) const;
   at::Tensor add(std::string_view name, ParameterKind kind, at::IntArrayRef shape, const Init& init) const;
+  at::Tensor add_buffer(std::string_view name, const at::Tensor& value) const;
   Parameters& parameters() const { return *parameters_; }
 
  private:

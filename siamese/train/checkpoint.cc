@@ -58,6 +58,13 @@ void write_weights(const fs::path& folder, const RunConfig& config, const models
   models::save_tensors(folder / io::kModelFile, models::named_values(model.parameters()), weights_metadata(config));
 }
 
+// The averages with the buffers: the file stands in for model.safetensors.
+std::vector<models::NamedTensor> averaged_values(const RunParts& parts) {
+  std::vector<models::NamedTensor> tensors = parts.average.state();
+  for (const auto& [name, value] : parts.model.parameters().buffers()) tensors.push_back({name, value, true});
+  return tensors;
+}
+
 bool holds_weights_alone(const fs::path& folder) {
   return fs::is_directory(folder) && io::missing_files(folder, io::CheckpointUse::weights).empty() &&
          std::distance(fs::directory_iterator(folder), fs::directory_iterator()) == 2;
@@ -72,7 +79,7 @@ fs::path save_checkpoint(const fs::path& run_dir, const RunConfig& config, const
   write_weights(folder.path(), config, parts.model);
   models::save_tensors(folder.path() / io::kOptimFile, parts.optimizer.state(), weights_metadata(config));
   if (parts.average.kept()) {
-    models::save_tensors(folder.path() / io::kAverageFile, parts.average.state(), weights_metadata(config));
+    models::save_tensors(folder.path() / io::kAverageFile, averaged_values(parts), weights_metadata(config));
   }
   io::write_file_atomic(folder.path() / io::kTrainerFile, to_json(state));
   folder.commit();
@@ -104,7 +111,7 @@ TrainerState load_checkpoint(const fs::path& checkpoint, const RunParts& parts) 
   const TrainerState state = state_from_file(checkpoint / io::kTrainerFile);
   models::load_tensors(checkpoint / io::kModelFile, models::named_values(parts.model.parameters()));
   models::load_tensors(checkpoint / io::kOptimFile, parts.optimizer.state());
-  if (parts.average.kept()) models::load_tensors(checkpoint / io::kAverageFile, parts.average.state());
+  if (parts.average.kept()) models::load_tensors(checkpoint / io::kAverageFile, averaged_values(parts));
   parts.optimizer.set_applied_steps(state.applied_steps);
   return state;
 }
