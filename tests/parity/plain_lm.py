@@ -1,0 +1,166 @@
+"""Language models with one stream under their Hugging Face names: Llama, OLMo-2, GPT-2.
+
+    Llama   h <- h + Attn(N1(h));      h <- h + FFN(N2(h))
+    OLMo-2  h <- h + N1(Attn(h));      h <- h + N2(FFN(h)),   with norms of all of q and of k before RoPE
+    GPT-2   as Llama, LayerNorm and biases, learned positions, tanh GELU"""
+
+import torch
+from torch import Tensor, nn
+
+from parts import LayerNorm, RMSNorm, Record, attend, gelu_tanh, next_token_loss, rope, silu, split_heads
+from siamese_lm import LmShape, gated_mlp, matrix, self_attention
+
+
+class RotaryBlock(nn.Module):
+    """Attention and SwiGLU, which Llama and OLMo-2 have in common."""
+
+    def __init__(self, shape: LmShape):
+        super().__init__()
+        self.shape = shape
+        self.self_attn = self_attention(shape)
+        self.mlp = gated_mlp(shape)
+
+    def attention(self, x: Tensor) -> Tensor:
+        shape, part = self.shape, self.self_attn
+        q, k, v = (part[f"{letter}_proj"](x) for letter in "qkv")
+        if shape.head_norm == "qk_full":
+            q, k = part["q_norm"](q), part["k_norm"](k)
+        q, k, v = split_heads(q, shape.heads), split_heads(k, shape.kv_heads), split_heads(v, shape.kv_heads)
+        return part["o_proj"](attend(rope(q, shape.theta), rope(k, shape.theta), v, causal=True))
+
+    def feed_forward(self, x: Tensor) -> Tensor:
+        return self.mlp["down_proj"](silu(self.mlp["gate_proj"](x)) * self.mlp["up_proj"](x))
+
+
+class LlamaBlock(RotaryBlock):
+    def __init__(self, shape: LmShape):
+        super().__init__(shape)
+        self.input_layernorm = RMSNorm(shape.width, shape.eps)
+        self.post_attention_layernorm = RMSNorm(shape.width, shape.eps)
+
+    def forward(self, h: Tensor, record: Record) -> Tensor:
+        for norm, branch in (
+            (self.input_layernorm, self.attention),
+            (self.post_attention_layernorm, self.feed_forward),
+        ):
+            given = norm(h)
+            out = branch(given)
+            record.stream("h", h, given)
+            record.branch(given, out)
+            h = h + out
+        return h
+
+
+class Olmo2Block(RotaryBlock):
+    def __init__(self, shape: LmShape):
+        super().__init__(shape)
+        self.post_attention_layernorm = RMSNorm(shape.width, shape.eps)
+        self.post_feedforward_layernorm = RMSNorm(shape.width, shape.eps)
+
+    def forward(self, h: Tensor, record: Record) -> Tensor:
+        for branch, norm in (
+            (self.attention, self.post_attention_layernorm),
+            (self.feed_forward, self.post_feedforward_layernorm),
+        ):
+            out = branch(h)
+            record.stream("h", h)
+            record.branch(h, out)
+            h = h + norm(out)
+        return h
+
+
+class RotaryLm(nn.Module):
+    """model.embed_tokens, model.layers.N, model.norm, lm_head"""
+
+    def __init__(self, shape: LmShape, block: type[RotaryBlock]):
+        super().__init__()
+        self.model = nn.ModuleDict(
+            {
+                "embed_tokens": nn.Embedding(shape.vocab, shape.width),
+                "layers": nn.ModuleList(block(shape) for _ in range(shape.blocks)),
+                "norm": RMSNorm(shape.width, shape.eps),
+            }
+        )
+        if not shape.tied:
+            self.lm_head = matrix(shape.vocab, shape.width)
+        self.tied = shape.tied
+
+    def forward(self, tokens: Tensor) -> tuple[Tensor, Tensor, Record]:
+        record = Record()
+        embedding = self.model["embed_tokens"].weight
+        h = embedding[tokens]
+        for block in self.model["layers"]:
+            h = block(h, record)
+        logits = self.model["norm"](h) @ (embedding if self.tied else self.lm_head.weight).T
+        return logits, next_token_loss(logits, tokens), record
+
+
+def llama(shape: LmShape) -> RotaryLm:
+    return RotaryLm(shape, LlamaBlock)
+
+
+def olmo2(shape: LmShape) -> RotaryLm:
+    return RotaryLm(shape, Olmo2Block)
+
+
+class Conv1D(nn.Module):
+    """x W + b with W stored [in, out]."""
+
+    def __init__(self, rows: int, cols: int):
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(rows, cols))
+        self.bias = nn.Parameter(torch.empty(cols))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x @ self.weight + self.bias
+
+
+class Gpt2Block(nn.Module):
+    def __init__(self, shape: LmShape):
+        super().__init__()
+        d, f = shape.width, shape.ffn_width
+        self.heads = shape.heads
+        self.ln_1 = LayerNorm(d, shape.eps)
+        self.attn = nn.ModuleDict({"c_attn": Conv1D(d, 3 * d), "c_proj": Conv1D(d, d)})
+        self.ln_2 = LayerNorm(d, shape.eps)
+        self.mlp = nn.ModuleDict({"c_fc": Conv1D(d, f), "c_proj": Conv1D(f, d)})
+
+    def attention(self, x: Tensor) -> Tensor:
+        q, k, v = (split_heads(part, self.heads) for part in self.attn["c_attn"](x).chunk(3, -1))
+        return self.attn["c_proj"](attend(q, k, v, causal=True))
+
+    def feed_forward(self, x: Tensor) -> Tensor:
+        return self.mlp["c_proj"](gelu_tanh(self.mlp["c_fc"](x)))
+
+    def forward(self, h: Tensor, record: Record) -> Tensor:
+        for norm, branch in ((self.ln_1, self.attention), (self.ln_2, self.feed_forward)):
+            given = norm(h)
+            out = branch(given)
+            record.stream("h", h, given)
+            record.branch(given, out)
+            h = h + out
+        return h
+
+
+class Gpt2(nn.Module):
+    """transformer.wte, transformer.wpe, transformer.h.N, transformer.ln_f"""
+
+    def __init__(self, shape: LmShape):
+        super().__init__()
+        self.transformer = nn.ModuleDict(
+            {
+                "wte": nn.Embedding(shape.vocab, shape.width),
+                "wpe": nn.Embedding(shape.context, shape.width),
+                "h": nn.ModuleList(Gpt2Block(shape) for _ in range(shape.blocks)),
+                "ln_f": LayerNorm(shape.width, shape.eps),
+            }
+        )
+
+    def forward(self, tokens: Tensor) -> tuple[Tensor, Tensor, Record]:
+        record = Record()
+        embedding = self.transformer["wte"].weight
+        h = embedding[tokens] + self.transformer["wpe"].weight[: tokens.shape[1]]
+        for block in self.transformer["h"]:
+            h = block(h, record)
+        logits = self.transformer["ln_f"](h) @ embedding.T
+        return logits, next_token_loss(logits, tokens), record
