@@ -66,6 +66,8 @@ int run(int argc, char** argv) {
   add_generate(app);
   add_sample(app);
   add_upcycle(app);
+  add_probe(app);
+  add_inspect(app);
   add_sweep(app, exit_code);
   add_report(app);
   add_bench(app);

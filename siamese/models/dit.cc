@@ -117,6 +117,11 @@ Losses DiffusionTransformer::losses(const Inputs& inputs, const LossOptions& opt
   return losses;
 }
 
+Pass DiffusionTransformer::pass(const Inputs& inputs, const StackOptions& options) const {
+  const at::Tensor predicted = output(inputs.images, inputs.timesteps, inputs.labels, options);
+  return {predicted.detach(), at::mse_loss(predicted, inputs.targets.to(predicted.options())), {}};
+}
+
 double DiffusionTransformer::forward_flops(int64_t batch) const {
   const auto tokens = static_cast<double>(config_.context);
   double every_sample = matrix_elements(parameters(), "timestep.") + matrix_elements(parameters(), "final.modulation.");

@@ -63,6 +63,25 @@ Losses LanguageModel::losses(const Inputs& inputs, const LossOptions& options) c
   return losses;
 }
 
+Pass LanguageModel::pass(const Inputs& inputs, const StackOptions& options) const {
+  const int64_t count = inputs.tokens.size(1) - 1;  // tokens that have a next one
+  SIAMESE_INVARIANT(count >= 1);
+  const StackOutput output = run(inputs.tokens, options, nullptr);
+  const at::Tensor before_last = output.hidden.narrow(1, 0, count).reshape({-1, config_.width});
+  const at::Tensor targets = inputs.tokens.narrow(1, 1, count).reshape({-1});
+  const ops::HeadLoss terms =
+      ops::head_loss(before_last, head_, targets, {}, {.nll = 1 / static_cast<double>(targets.numel())});
+  const at::Tensor logits = this->logits(output.hidden.detach()).detach();
+  Pass pass{logits, terms.objective, {}};
+  pass.aux.emplace_back("z_loss", at::logsumexp(logits.narrow(1, 0, count), {2}).square().mean());
+  if (config_.family == Family::moe) {
+    Losses router{.objective = terms.objective, .loss = {}, .extra = {}, .expert_counts = {}};
+    add_router_losses(output.beside, {}, router);
+    pass.aux.insert(pass.aux.end(), router.extra.begin(), router.extra.end());
+  }
+  return pass;
+}
+
 void LanguageModel::add_router_losses(const std::vector<at::Tensor>& beside, const LossOptions& options,
                                       Losses& losses) const {
   std::vector<at::Tensor> balance, z, counts;

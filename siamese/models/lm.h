@@ -29,6 +29,7 @@ class LanguageModel : public Model {
   LanguageModel(const ModelConfig& config, const nn::InitConfig& init, nn::Parameters parameters);
 
   Losses losses(const Inputs& inputs, const LossOptions& options) const override;
+  Pass pass(const Inputs& inputs, const StackOptions& options) const override;
   double forward_flops(int64_t batch) const override;
   int64_t active_parameters() const override;
 

@@ -13,13 +13,14 @@
 
 namespace siamese::models {
 
-// One batch, as the family takes it.
+// One batch, as the family takes it. (Model::pass: tokens [batch, n]; targets of the output's shape for dit.)
 struct Inputs {
   at::Tensor tokens;            // int64 [batch, context + 1]
   at::Tensor weights;           // [batch, context]: 1 where the target counts
   at::Tensor images;            // [batch, channels, image, image]
   at::Tensor labels;            // int64 [batch]
   at::Tensor targets;           // [batch, classes], rows add up to 1; undefined: the labels are meant
+  at::Tensor timesteps = {};    // int64 [batch], for Model::pass of a dit alone: losses() draws them
   uint64_t first_position = 0;  // of the first sample: what is random about a sample is keyed by its position
 };
 
@@ -41,6 +42,14 @@ struct Losses {
   at::Tensor expert_counts;                               // moe: int64 [blocks, experts], tokens sent to each
 };
 
+// One forward pass on given tensors and nothing drawn: what another implementation can be compared with.
+struct Pass {
+  at::Tensor output;                                    // logits [batch, n, vocab] or [batch, classes]; dit: the whole
+                                                        // output [batch, out channels, image, image]
+  at::Tensor loss;                                      // differentiable; the one term that Model::pass names
+  std::vector<std::pair<std::string, at::Tensor>> aux;  // further terms by name, not weighted
+};
+
 class Model {
  public:
   explicit Model(nn::Parameters parameters) : parameters_(std::move(parameters)) {}
@@ -49,6 +58,9 @@ class Model {
   Model& operator=(const Model&) = delete;
 
   virtual Losses losses(const Inputs& inputs, const LossOptions& options) const = 0;
+  // In evaluation mode. loss: lm, moe the mean cross-entropy of each next token; vit of the labels; dit the mean
+  // squared error to `targets`.
+  virtual Pass pass(const Inputs& inputs, const StackOptions& options) const = 0;
   // Multiply-adds of one forward pass for a batch of `batch` samples, matrix products and attention, times two.
   virtual double forward_flops(int64_t batch) const = 0;
 

@@ -70,6 +70,11 @@ Losses VisionTransformer::losses(const Inputs& inputs, const LossOptions& option
   return {.objective = loss, .loss = loss.detach(), .extra = {}, .expert_counts = {}};
 }
 
+Pass VisionTransformer::pass(const Inputs& inputs, const StackOptions& options) const {
+  const at::Tensor output = logits(features(inputs.images, options));
+  return {output.detach(), at::cross_entropy_loss(output, inputs.labels), {}};
+}
+
 double VisionTransformer::forward_flops(int64_t batch) const {
   const auto tokens = static_cast<double>(config_.context);
   const double head = matrix_elements(parameters(), "head.");

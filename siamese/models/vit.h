@@ -22,6 +22,7 @@ class VisionTransformer : public Model {
 
   // Mean cross-entropy with the soft targets, or the labels.
   Losses losses(const Inputs& inputs, const LossOptions& options) const override;
+  Pass pass(const Inputs& inputs, const StackOptions& options) const override;
   double forward_flops(int64_t batch) const override;
 
   // The class token's final state [batch, width], as in evaluation.

@@ -1,5 +1,6 @@
 #include "siamese/train/checkpoint.h"
 
+#include <algorithm>
 #include <iterator>
 #include <map>
 
@@ -126,7 +127,8 @@ RunConfig load_config(const fs::path& run_or_checkpoint) {
   return read_config_file((io::resolve_checkpoint(run_or_checkpoint) / io::kConfigFile).string());
 }
 
-LoadedModel load_model(const fs::path& run_or_checkpoint, Weights weights) {
+LoadedModel load_model(const fs::path& run_or_checkpoint, Weights weights, at::ScalarType dtype,
+                       int64_t least_context) {
   LoadedModel loaded;
   loaded.checkpoint = io::resolve_checkpoint(run_or_checkpoint);
   loaded.config = read_config_file((loaded.checkpoint / io::kConfigFile).string());
@@ -141,7 +143,9 @@ LoadedModel load_model(const fs::path& run_or_checkpoint, Weights weights) {
     throw DataError(file.string() + ": its weights are for residual scheme " + scheme + ", and its config.yaml says " +
                     loaded.config.model.residual);
   }
-  loaded.model = models::make_model(loaded.config.model, loaded.config.init, loaded.config.train.seed);
+  models::ModelConfig shape = loaded.config.model;
+  if (shape.positions == models::Positions::rope) shape.context = std::max(shape.context, least_context);
+  loaded.model = models::make_model(shape, loaded.config.init, loaded.config.train.seed, at::kCPU, dtype);
   models::load_tensors(file, models::named_values(loaded.model->parameters()));
   if (fs::exists(loaded.checkpoint / io::kTrainerFile)) {
     loaded.step = state_from_file(loaded.checkpoint / io::kTrainerFile).step;

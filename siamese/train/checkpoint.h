@@ -55,7 +55,9 @@ struct LoadedModel {
 RunConfig load_config(const std::filesystem::path& run_or_checkpoint);
 
 enum class Weights { trained, averaged };
-// DataError when averaged weights are asked for and the checkpoint has none.
-LoadedModel load_model(const std::filesystem::path& run_or_checkpoint, Weights weights = Weights::trained);
+// DataError when averaged weights are asked for and the checkpoint has none. `least_context`: a model with rotary
+// positions can see more tokens than it was trained with.
+LoadedModel load_model(const std::filesystem::path& run_or_checkpoint, Weights weights = Weights::trained,
+                       at::ScalarType dtype = at::kFloat, int64_t least_context = 0);
 
 }  // namespace siamese::train

@@ -1,0 +1,153 @@
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+
+#include "siamese/base/check.h"
+#include "siamese/cli/table.h"
+#include "siamese/cli/verbs.h"
+#include "siamese/eval/tensor_statistics.h"
+#include "siamese/io/run_dir.h"
+#include "siamese/io/tensor_files.h"
+#include "siamese/models/weights.h"
+#include "siamese/train/checkpoint.h"
+
+namespace siamese::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct InspectArguments {
+  std::string path;
+  bool no_statistics = false;
+  bool json = false;
+};
+
+// The weights that a path means: a file, an index, a folder with either, or a run's newest checkpoint.
+fs::path weights_path(const fs::path& path) {
+  if (!fs::is_directory(path) || io::has_tensor_files(path)) return path;
+  return io::resolve_checkpoint(path);
+}
+
+struct Inspected {
+  explicit Inspected(const fs::path& path) : files(io::TensorFiles::open(weights_path(path))) {
+    const auto text_of = [this](const char* key) {
+      const auto found = files.metadata().find(key);
+      return found != files.metadata().end() ? found->second : std::string();
+    };
+    scheme = text_of("residual");
+    layout = text_of("layout").empty() ? text_of("format") : text_of("layout");
+    const fs::path config = files.path().parent_path() / io::kConfigFile;
+    if (scheme.empty() && fs::is_regular_file(config)) {
+      scheme = train::read_config_file(config.string()).model.residual;
+    }
+    for (const auto& view : files.tensors()) {
+      elements += models::as_tensor(view).numel();
+      bytes += view.bytes;
+    }
+  }
+
+  io::TensorFiles files;
+  std::string scheme;
+  std::string layout;
+  int64_t elements = 0;
+  uint64_t bytes = 0;
+};
+
+std::string to_json(const Inspected& inspected, bool statistics) {
+  nlohmann::ordered_json tensors = nlohmann::ordered_json::array();
+  for (const auto& view : inspected.files.tensors()) {
+    nlohmann::ordered_json tensor = {
+        {"name", view.name}, {"dtype", std::string(enum_text(view.dtype))}, {"shape", view.shape}};
+    if (statistics) {
+      const auto numbers = eval::tensor_statistics(models::as_tensor(view));
+      tensor["mean"] = numbers.mean;
+      tensor["std"] = numbers.std;
+      tensor["min"] = numbers.least;
+      tensor["max"] = numbers.largest;
+      tensor["not_finite"] = numbers.not_finite;
+    }
+    tensors.push_back(std::move(tensor));
+  }
+  const nlohmann::ordered_json json = {{"schema", 1},
+                                       {"file", inspected.files.path().string()},
+                                       {"layout", inspected.layout},
+                                       {"residual", inspected.scheme},
+                                       {"metadata", inspected.files.metadata()},
+                                       {"parameters", inspected.elements},
+                                       {"bytes", inspected.bytes},
+                                       {"tensors", tensors}};
+  return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+}
+
+// In the order of names, their numbers as numbers: block 2 before block 10.
+std::vector<io::TensorView> by_name(std::vector<io::TensorView> tensors) {
+  const auto key = [](const std::string& name) {
+    std::string padded, digits;
+    const auto flush = [&] {
+      if (!digits.empty()) padded += std::string(std::max<size_t>(digits.size(), 12) - digits.size(), '0') + digits;
+      digits.clear();
+    };
+    for (const char c : name) {
+      if (c >= '0' && c <= '9') {
+        digits += c;
+      } else {
+        flush();
+        padded += c;
+      }
+    }
+    flush();
+    return padded;
+  };
+  std::sort(tensors.begin(), tensors.end(), [&](const auto& a, const auto& b) { return key(a.name) < key(b.name); });
+  return tensors;
+}
+
+void print_text(const Inspected& inspected, bool statistics) {
+  std::printf("%s\n", inspected.files.path().c_str());
+  std::printf("scheme      %s\n", inspected.scheme.empty() ? "not said" : inspected.scheme.c_str());
+  std::printf("layout      %s\n", inspected.layout.empty() ? "not said" : inspected.layout.c_str());
+  std::printf("parameters  %lld in %zu tensors, %.6g MB\n\n", static_cast<long long>(inspected.elements),
+              inspected.files.tensors().size(), static_cast<double>(inspected.bytes) / 1e6);
+  std::vector<std::vector<std::string>> rows = {{"tensor", "dtype", "shape"}};
+  if (statistics) rows[0].insert(rows[0].end(), {"mean", "std", "min", "max", "not finite"});
+  for (const auto& view : by_name(inspected.files.tensors())) {
+    rows.push_back({view.name, std::string(enum_text(view.dtype)), fmt::format("[{}]", fmt::join(view.shape, ", "))});
+    if (!statistics) continue;
+    const auto numbers = eval::tensor_statistics(models::as_tensor(view));
+    for (const double number : {numbers.mean, numbers.std, numbers.least, numbers.largest}) {
+      rows.back().push_back(fmt::format("{:.4g}", number));
+    }
+    rows.back().push_back(numbers.not_finite > 0 ? std::to_string(numbers.not_finite) : "");
+  }
+  std::printf("%s", text_table(rows).c_str());
+}
+
+}  // namespace
+
+void add_inspect(CLI::App& app) {
+  auto* const verb = app.add_subcommand("inspect", "Tensors, shapes, types and statistics of a file of weights");
+  const auto arguments = std::make_shared<InspectArguments>();
+  verb->add_option("FILE", arguments->path,
+                   "A safetensors file, an index of shards, a checkpoint, a run directory (its latest) or any folder "
+                   "with model.safetensors")
+      ->required();
+  verb->add_flag("--no-statistics", arguments->no_statistics, "Names and shapes only: reads the headers alone");
+  verb->add_flag("--json", arguments->json, "One JSON object");
+  verb->footer("Example: siamese inspect runs/x/step500/optim.safetensors");
+  verb->callback([arguments] {
+    const Inspected inspected(arguments->path);
+    if (arguments->json) {
+      std::fputs(to_json(inspected, !arguments->no_statistics).c_str(), stdout);
+    } else {
+      print_text(inspected, !arguments->no_statistics);
+    }
+  });
+}
+
+}  // namespace siamese::cli

@@ -1,0 +1,98 @@
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include <ATen/ATen.h>
+
+#include "siamese/base/check.h"
+#include "siamese/cli/paths.h"
+#include "siamese/cli/verbs.h"
+#include "siamese/eval/probe.h"
+#include "siamese/models/registry.h"
+#include "siamese/train/checkpoint.h"
+
+namespace siamese::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct ProbeArguments {
+  std::string subject;
+  std::vector<std::string> overrides;
+  std::string inputs;
+  std::string out;
+  bool gradients = false;
+  bool activations = false;
+  bool in_double = false;
+};
+
+train::RunConfig config_of(const ProbeArguments& arguments) {
+  if (!fs::is_directory(arguments.subject)) return load_run_config(arguments.subject, arguments.overrides);
+  if (!arguments.overrides.empty()) {
+    throw UsageError("override '" + arguments.overrides.front() +
+                     "': a checkpoint is probed as it is; overrides go with a config");
+  }
+  return train::load_config(arguments.subject);
+}
+
+void probe_model(const ProbeArguments& arguments) {
+  std::error_code none;
+  if (fs::equivalent(arguments.inputs, arguments.out, none)) {
+    throw UsageError("--out: " + arguments.out + " is the file of inputs itself; choose another");
+  }
+  train::RunConfig config = config_of(arguments);
+  const models::Inputs inputs = eval::probe_inputs(io::TensorFiles::open(arguments.inputs), config.model);
+  if (arguments.in_double) config.engine.ops = ops::Mode::plain;
+  train::apply_engine(config.engine);
+  const auto dtype = arguments.in_double ? at::kDouble : at::kFloat;
+  const int64_t tokens = inputs.tokens.defined() ? inputs.tokens.size(1) : 0;
+  std::unique_ptr<models::Model> model;
+  std::string origin;
+  if (fs::is_directory(arguments.subject)) {
+    train::LoadedModel loaded = train::load_model(arguments.subject, train::Weights::trained, dtype, tokens);
+    model = std::move(loaded.model);
+    origin = loaded.checkpoint.string();
+  } else {
+    if (config.model.positions == models::Positions::rope) {
+      config.model.context = std::max(config.model.context, tokens);
+    }
+    model = models::make_model(config.model, config.init, config.train.seed, at::kCPU, dtype);
+    origin = fmt::format("{}, fresh weights of train.seed {}", arguments.subject, config.train.seed);
+  }
+  const auto tensors = eval::probe(*model, inputs, {arguments.gradients, arguments.activations});
+  models::save_tensors(arguments.out, tensors,
+                       {{"format", "siamese-probe"}, {"format_version", "1"}, {"residual", config.model.residual}});
+  std::printf("%s: %s, %s, %lld parameters\n", origin.c_str(), config.model.residual.c_str(),
+              arguments.in_double ? "float64, plain expressions" : "float32",
+              static_cast<long long>(model->parameters().count()));
+  for (const auto& tensor : tensors) {
+    if (tensor.value.dim() == 0) std::printf("%s %.9g\n", tensor.name.c_str(), tensor.value.item<double>());
+  }
+  std::printf("%zu tensors in %s\n", tensors.size(), arguments.out.c_str());
+}
+
+}  // namespace
+
+void add_probe(CLI::App& app) {
+  auto* const verb = app.add_subcommand(
+      "probe", "One forward pass (and backward) on given tensors, to compare with another implementation");
+  const auto arguments = std::make_shared<ProbeArguments>();
+  verb->add_option("CHECKPOINT_OR_CONFIG", arguments->subject,
+                   "A run directory (its latest), a checkpoint, or a config (fresh weights)")
+      ->required();
+  verb->add_option("OVERRIDES", arguments->overrides, "key=value, with a config");
+  verb->add_option("--inputs", arguments->inputs,
+                   "safetensors. lm, moe: tokens [B,T]; vit: images, labels; dit: latents, timesteps, labels, target")
+      ->required();
+  verb->add_option("-o,--out", arguments->out, "The safetensors file to write: output, loss, ...")->required();
+  verb->add_flag("--grad", arguments->gradients, "grad/<parameter> of the loss, for every parameter");
+  verb->add_flag("--activations", arguments->activations, "Streams and branches at every site: site/<i>/...");
+  verb->add_flag("--double", arguments->in_double, "Compute and store float64, on the plain path");
+  verb->footer("Example: siamese probe runs/x --inputs in.safetensors --grad --double --out out.safetensors");
+  verb->callback([arguments] { probe_model(*arguments); });
+}
+
+}  // namespace siamese::cli
