@@ -28,6 +28,7 @@ class Case:
     build: Callable[[], nn.Module]
     inputs: Callable[[], dict[str, Tensor]]
     keys: dict[str, object] = field(default_factory=dict)
+    computed: tuple[str, ...] = ()  # tensors of the file that the engine does not store
 
 
 def lm_case(name: str, layout: str, build: Callable[[LmShape], nn.Module], shape: LmShape) -> Case:
@@ -42,7 +43,8 @@ def image_case(name: str, layout: str, build: Callable[[ImageShape], nn.Module],
     keys = {"model.heads": shape.heads, "model.image": shape.image}
     if layout == "official-dit":
         keys |= {"model.classes": shape.classes, "model.learn_sigma": str(shape.learn_sigma).lower()}
-    return Case(name, layout, lambda: build(shape), lambda: inputs(shape), keys)
+    computed = ("pos_embed",) if layout == "official-dit" else ()
+    return Case(name, layout, lambda: build(shape), lambda: inputs(shape), keys, computed)
 
 
 def token_inputs(shape: LmShape) -> dict[str, Tensor]:
