@@ -2,6 +2,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <memory>
+#include <set>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -42,20 +43,25 @@ struct Inspected {
     };
     scheme = text_of("residual");
     layout = text_of("layout").empty() ? text_of("format") : text_of("layout");
-    const fs::path config = files.path().parent_path() / io::kConfigFile;
-    if (scheme.empty() && fs::is_regular_file(config)) {
-      scheme = train::read_config_file(config.string()).model.residual;
+    std::set<std::string> buffers;
+    const fs::path config_file = files.path().parent_path() / io::kConfigFile;
+    if (fs::is_regular_file(config_file)) {
+      const models::ModelConfig config = train::read_config_file(config_file.string()).model;
+      if (scheme.empty()) scheme = config.residual;
+      for (const auto& tensor : models::tensor_list(config)) {
+        if (tensor.optional) buffers.insert(tensor.name);
+      }
     }
     for (const auto& view : files.tensors()) {
-      elements += models::as_tensor(view).numel();
       bytes += view.bytes;
+      if (!buffers.contains(view.name)) parameters += models::as_tensor(view).numel();
     }
   }
 
   io::TensorFiles files;
   std::string scheme;
   std::string layout;
-  int64_t elements = 0;
+  int64_t parameters = 0;  // elements, without those of fixed tables where a config tells them
   uint64_t bytes = 0;
 };
 
@@ -79,7 +85,7 @@ std::string to_json(const Inspected& inspected, bool statistics) {
                                        {"layout", inspected.layout},
                                        {"residual", inspected.scheme},
                                        {"metadata", inspected.files.metadata()},
-                                       {"parameters", inspected.elements},
+                                       {"parameters", inspected.parameters},
                                        {"bytes", inspected.bytes},
                                        {"tensors", tensors}};
   return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
@@ -112,7 +118,7 @@ void print_text(const Inspected& inspected, bool statistics) {
   std::printf("%s\n", inspected.files.path().c_str());
   std::printf("scheme      %s\n", inspected.scheme.empty() ? "not said" : inspected.scheme.c_str());
   std::printf("layout      %s\n", inspected.layout.empty() ? "not said" : inspected.layout.c_str());
-  std::printf("parameters  %lld in %zu tensors, %.6g MB\n\n", static_cast<long long>(inspected.elements),
+  std::printf("parameters  %lld in %zu tensors, %.6g MB\n\n", static_cast<long long>(inspected.parameters),
               inspected.files.tensors().size(), static_cast<double>(inspected.bytes) / 1e6);
   std::vector<std::vector<std::string>> rows = {{"tensor", "dtype", "shape"}};
   if (statistics) rows[0].insert(rows[0].end(), {"mean", "std", "min", "max", "not finite"});

@@ -38,6 +38,12 @@ train::RunConfig config_of(const ProbeArguments& arguments) {
   return train::load_config(arguments.subject);
 }
 
+// With and without --double it is the same model: the one a run would start from.
+void round_to_float(const models::Model& model) {
+  const c10::NoGradGuard no_grad;
+  for (const auto& parameter : model.parameters().list()) parameter.value.copy_(parameter.value.to(at::kFloat));
+}
+
 void probe_model(const ProbeArguments& arguments) {
   std::error_code none;
   if (fs::equivalent(arguments.inputs, arguments.out, none)) {
@@ -60,6 +66,7 @@ void probe_model(const ProbeArguments& arguments) {
       config.model.context = std::max(config.model.context, tokens);
     }
     model = models::make_model(config.model, config.init, config.train.seed, at::kCPU, dtype);
+    round_to_float(*model);
     origin = fmt::format("{}, fresh weights of train.seed {}", arguments.subject, config.train.seed);
   }
   const auto tensors = eval::probe(*model, inputs, {arguments.gradients, arguments.activations});
