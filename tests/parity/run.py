@@ -24,8 +24,9 @@ import safetensors_file  # noqa: E402
 from cases import CASES, Case, randomise  # noqa: E402
 
 # Largest error of a tensor against the largest magnitude in it. Double is what equality is judged by (measured: 1e-13).
-# In float32 the worst tensor was measured at 5.1e-6; ten times that leaves room for other compilers and CPUs.
-TOLERANCE = {torch.float64: 1e-10, torch.float32: 5e-5}
+# In float32 the worst was measured at 5.1e-6, and 8.4e-6 for PyTorch against itself in double over twenty seeds; the
+# bound leaves room for other compilers and CPUs.
+TOLERANCE = {torch.float64: 1e-10, torch.float32: 2e-5}
 NAMES = {torch.float64: "float64", torch.float32: "float32"}
 
 
