@@ -66,6 +66,7 @@ int run(int argc, char** argv) {
   add_generate(app);
   add_sample(app);
   add_upcycle(app);
+  add_convert(app);
   add_sweep(app, exit_code);
   add_report(app);
   add_bench(app);
