@@ -68,6 +68,7 @@ int run(int argc, char** argv) {
   add_upcycle(app);
   add_probe(app);
   add_inspect(app);
+  add_convert(app);
   add_sweep(app, exit_code);
   add_report(app);
   add_bench(app);

@@ -104,7 +104,8 @@ fs::path resolve_checkpoint(const fs::path& run_or_checkpoint, CheckpointUse use
     }
     return checkpoint;
   };
-  if (is_file(run_or_checkpoint / kModelFile) || is_file(run_or_checkpoint / kModelIndexFile)) return require_complete(run_or_checkpoint);
+  if (is_file(run_or_checkpoint / kModelFile) || is_file(run_or_checkpoint / kModelIndexFile))
+    return require_complete(run_or_checkpoint);
   if (const auto latest = read_latest(run_or_checkpoint)) {
     const fs::path checkpoint = run_or_checkpoint / *latest;
     if (!is_folder(checkpoint)) {
