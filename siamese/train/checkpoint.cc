@@ -3,10 +3,9 @@
 #include <iterator>
 #include <map>
 
-#include <nlohmann/json.hpp>
-
 #include "siamese/base/check.h"
 #include "siamese/io/atomic_file.h"
+#include "siamese/io/message.h"
 #include "siamese/io/run_dir.h"
 #include "siamese/io/safetensors.h"
 #include "siamese/models/registry.h"
@@ -18,35 +17,15 @@ namespace {
 
 constexpr int kFormatVersion = 1;
 
-std::string to_json(const TrainerState& state) {
-  const nlohmann::ordered_json json = {{"format", kFormatVersion},
-                                       {"step", state.step},
-                                       {"position", state.position},
-                                       {"applied_steps", state.applied_steps},
-                                       {"skipped_steps", state.skipped_steps},
-                                       {"skips_in_a_row", state.skips_in_a_row}};
-  return json.dump(2) + "\n";
+// Weights of a format to come may fit by name and shape and yet mean something else.
+void check_format(const fs::path& path, const std::map<std::string, std::string>& metadata) {
+  const auto found = metadata.find("format_version");
+  if (found == metadata.end() || found->second == std::to_string(kFormatVersion)) return;
+  throw DataError(path.string() + ": format_version: expected " + std::to_string(kFormatVersion) + ", got " +
+                  io::in_quotes(found->second) + ": written by another version of siamese");
 }
 
-TrainerState state_from_file(const fs::path& path) {
-  try {
-    const auto json = nlohmann::json::parse(io::read_file(path));
-    if (json.at("format").get<int>() != kFormatVersion) {
-      throw DataError(path.string() + ": expected checkpoint format " + std::to_string(kFormatVersion) + ", got " +
-                      json.at("format").dump());
-    }
-    for (const char* const key : {"step", "position", "applied_steps", "skipped_steps", "skips_in_a_row"}) {
-      if (!json.at(key).is_number_integer() || json.at(key).get<int64_t>() < 0) {
-        throw DataError(path.string() + ": " + key + ": expected a number >= 0, got " + json.at(key).dump());
-      }
-    }
-    return {json.at("step").get<int64_t>(), json.at("position").get<uint64_t>(),
-            json.at("applied_steps").get<int64_t>(), json.at("skipped_steps").get<int64_t>(),
-            json.at("skips_in_a_row").get<int64_t>()};
-  } catch (const nlohmann::json::exception& error) {
-    throw DataError(path.string() + ": not a trainer state: " + error.what());
-  }
-}
+void check_format(const fs::path& path) { check_format(path, io::SafetensorsFile::open(path).metadata()); }
 
 std::map<std::string, std::string> weights_metadata(const RunConfig& config) {
   return {
@@ -71,10 +50,12 @@ fs::path save_checkpoint(const fs::path& run_dir, const RunConfig& config, const
   io::AtomicDirectory folder(run_dir / name);
   write_weights(folder.path(), config, parts.model);
   models::save_tensors(folder.path() / io::kOptimFile, parts.optimizer.state(), weights_metadata(config));
+  std::vector<std::string> further_files;
   if (parts.average.kept()) {
+    further_files.emplace_back(io::kAverageFile);
     models::save_tensors(folder.path() / io::kAverageFile, parts.average.state(), weights_metadata(config));
   }
-  io::write_file_atomic(folder.path() / io::kTrainerFile, to_json(state));
+  io::write_file_atomic(folder.path() / io::kTrainerFile, to_json(state, further_files));
   folder.commit();
   io::write_latest(run_dir, name);
   return run_dir / name;
@@ -101,7 +82,9 @@ void check_free_for_weights(const fs::path& folder, bool overwrite) {
 }
 
 TrainerState load_checkpoint(const fs::path& checkpoint, const RunParts& parts) {
-  const TrainerState state = state_from_file(checkpoint / io::kTrainerFile);
+  const TrainerState state = read_trainer_state(checkpoint / io::kTrainerFile);
+  check_format(checkpoint / io::kModelFile);
+  check_format(checkpoint / io::kOptimFile);
   models::load_tensors(checkpoint / io::kModelFile, models::named_values(parts.model.parameters()));
   models::load_tensors(checkpoint / io::kOptimFile, parts.optimizer.state());
   if (parts.average.kept()) models::load_tensors(checkpoint / io::kAverageFile, parts.average.state());
@@ -111,6 +94,7 @@ TrainerState load_checkpoint(const fs::path& checkpoint, const RunParts& parts) 
 
 std::string stored_scheme(const fs::path& model_file) {
   const auto file = io::SafetensorsFile::open(model_file);
+  check_format(model_file, file.metadata());
   const auto found = file.metadata().find("residual");
   return found != file.metadata().end() ? found->second : "";
 }
@@ -137,7 +121,7 @@ LoadedModel load_model(const fs::path& run_or_checkpoint, Weights weights) {
   loaded.model = models::make_model(loaded.config.model, loaded.config.init, loaded.config.train.seed);
   models::load_tensors(file, models::named_values(loaded.model->parameters()));
   if (fs::exists(loaded.checkpoint / io::kTrainerFile)) {
-    loaded.step = state_from_file(loaded.checkpoint / io::kTrainerFile).step;
+    loaded.step = read_trainer_state(loaded.checkpoint / io::kTrainerFile).step;
   }
   return loaded;
 }

@@ -90,6 +90,22 @@ void Trainer::accumulate_gradients(const data::Batch& batch, SiteRecorder* recor
   if (recorder != nullptr) metrics.expert_load = load.shares;
 }
 
+void Trainer::judge(StepMetrics& metrics) {
+  const TrainConfig& train = config_.train;
+  if (!std::isfinite(metrics.loss) || !std::isfinite(metrics.grad_norm)) {
+    metrics.skipped = true;
+    metrics.skip_reason = SkipReason::non_finite;
+    return;
+  }
+  if (train.skip_outliers == 0) return;
+  const auto outlier =
+      judge_step(state_.window, metrics.loss, metrics.grad_norm, train.skip_outliers, train.skip_window);
+  if (!outlier) return;
+  metrics.skipped = true;
+  metrics.skip_reason = outlier->reason;
+  metrics.skip_z = outlier->z;
+}
+
 StepMetrics Trainer::step() {
   const TrainConfig& train = config_.train;
   if (!prefetcher_) prefetcher_ = std::make_unique<data::Prefetcher>(*training_data_, train.batch, state_.position);
@@ -103,7 +119,7 @@ StepMetrics Trainer::step() {
   gradients_.zero();
   accumulate_gradients(prefetcher_->next(), record ? &recorder : nullptr, metrics);
   metrics.grad_norm = optimizer_.gradient_norm();
-  metrics.skipped = !std::isfinite(metrics.loss) || !std::isfinite(metrics.grad_norm);
+  judge(metrics);
   if (!metrics.skipped) {
     optimizer_.step(metrics.lr, metrics.grad_norm);
     average_.update();
@@ -114,7 +130,8 @@ StepMetrics Trainer::step() {
   state_.position += static_cast<uint64_t>(train.batch);
   state_.applied_steps = optimizer_.applied_steps();
   state_.skipped_steps += metrics.skipped ? 1 : 0;
-  state_.skips_in_a_row = metrics.skipped ? state_.skips_in_a_row + 1 : 0;
+  const bool non_finite = metrics.skipped && metrics.skip_reason == SkipReason::non_finite;
+  state_.skips_in_a_row = non_finite ? state_.skips_in_a_row + 1 : 0;
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   metrics.tokens = static_cast<int64_t>(state_.position) * config_.model.context;
   metrics.step_ms = seconds * 1e3;
