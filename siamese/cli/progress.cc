@@ -32,7 +32,7 @@ std::string skip_text(const train::StepMetrics& metrics) {
 }  // namespace
 
 const char* stopped_text(const train::RunResult& result) {
-  return result.signal == 0 ? "train.max_hours are over: stopped and saved" : "stopped and saved";
+  return result.signal == 0 ? "train.max_hours is over: stopped and saved" : "stopped and saved";
 }
 
 int exit_code_of(const train::RunResult& result) {

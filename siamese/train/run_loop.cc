@@ -111,7 +111,7 @@ void RunLoop::save(bool last, RunStatus status) {
   } catch (const SystemError& error) {
     if (last) throw;
     hooks_.observer->warned(
-        fmt::format("step {}: not saved: {}; training goes on, {}", tried_step_, error.what(), how_to_go_on()));
+        fmt::format("step {}: not saved: {}; training goes on; {}", tried_step_, error.what(), last_good()));
     return;
   }
   write_status(status);
@@ -144,13 +144,12 @@ void RunLoop::fail(const std::string& what) {
     write_status(RunStatus::stopped, what);
   } catch (const SystemError&) {
   }
-  throw SystemError(what + "; " + how_to_go_on());
+  throw SystemError(what + "; " + last_good() + "; go on with: siamese resume " + dir_.string());
 }
 
-std::string RunLoop::how_to_go_on() const {
+std::string RunLoop::last_good() const {
   const auto latest = io::read_latest(dir_);
-  return fmt::format("{}: siamese resume {}",
-                     latest ? "the last good checkpoint is " + *latest : "there is no checkpoint yet", dir_.string());
+  return latest ? "the last good checkpoint is " + *latest : "there is no checkpoint";
 }
 
 void RunLoop::diverge(const StepMetrics& metrics) {

@@ -38,7 +38,7 @@ class RunLoop {
   bool due(int64_t every) const { return every > 0 && trainer_.state().step % every == 0; }
   bool out_of_time() const;
   std::string describe() const;
-  std::string how_to_go_on() const;
+  std::string last_good() const;
 
   Trainer& trainer_;
   std::filesystem::path dir_;

@@ -8,6 +8,7 @@
 #include <string>
 #include <thread>
 
+#include "tests/cli/command.h"
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -16,8 +17,8 @@ namespace siamese::cli {
 
 class Background {
  public:
-  // `arguments` and `before` ("ulimit -f 100") as in a shell. Runs in `folder`; its output goes to out.txt and error.txt
-  // there. The process itself is the binary: no shell stands between it and a signal.
+  // `arguments` and `before` ("ulimit -f 100") as in a shell. Runs in `folder`; its output goes to out.txt and
+  // error.txt there. The process itself is the binary: no shell stands between it and a signal.
   Background(const std::filesystem::path& folder, const std::string& arguments, const std::string& before = ":") {
     const std::string command = "cd '" + folder.string() + "' && " + before + " && exec '" SIAMESE_BINARY "' " +
                                 arguments + " > out.txt 2> error.txt < /dev/null";

@@ -1,9 +1,9 @@
 // A run that is killed again and again ends with the bits of one that never was.
+#include <random>
+
 #include "tests/cli/background.h"
 #include "tests/cli/command.h"
 #include <nlohmann/json.hpp>
-
-#include <random>
 
 namespace siamese::cli {
 namespace {
@@ -12,7 +12,7 @@ class Kills : public CommandTest {
  protected:
   // Everything that a checkpoint can hold: averaged weights, the window of the spike guard, old ones removed.
   const std::string longer = tiny +
-                             "train.steps=400 train.checkpoint_every=3 train.eval_every=50 train.record_every=25 "
+                             "train.steps=600 train.checkpoint_every=5 train.eval_every=50 train.record_every=25 "
                              "train.ema=0.9 train.skip_outliers=2 train.skip_window=16 train.keep_last=2 "
                              "train.keep_every=30 ";
 
@@ -29,20 +29,19 @@ class Kills : public CommandTest {
 
   std::set<std::string> names(const std::string& run) const {
     std::set<std::string> found;
-    for (const auto& entry : std::filesystem::directory_iterator(folder / run)) {
-      found.insert(entry.path().filename().string());
+    std::error_code error;  // of a folder that is not there yet, or that changes meanwhile
+    std::filesystem::directory_iterator entry(folder / run, error);
+    for (; !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) {
+      found.insert(entry->path().filename().string());
     }
     return found;
   }
 
-  bool writes_a_checkpoint(const std::string& run) const {
-    std::error_code error;
-    std::filesystem::directory_iterator entry(folder / run, error);
-    for (; !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) {
-      const std::string name = entry->path().filename().string();
-      if (name.starts_with("step") && name.find(".tmp-") != std::string::npos) return true;
-    }
-    return false;
+  bool is_writing(const std::string& run, const Background& process) const {
+    const std::string mark = ".tmp-" + std::to_string(process.id());  // others were left by earlier kills
+    const std::set<std::string> all = names(run);
+    return std::any_of(all.begin(), all.end(),
+                       [&](const auto& name) { return name.starts_with("step") && name.ends_with(mark); });
   }
 
   int64_t saved_step(const std::string& run) const {
@@ -56,33 +55,36 @@ TEST_F(Kills, TwentyOfThemChangeNoBit) {
   const unsigned seed = std::random_device{}();
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937 random(seed);
+  const auto pause = [&](unsigned longest) {
+    std::this_thread::sleep_for(std::chrono::microseconds(random() % longest));
+  };
   int while_writing = 0;
   for (int kills = 0; kills < 20; ++kills) {
-    // Every process comes so far that the run gets on, and dies before its end.
-    const int64_t wanted = std::min<int64_t>(saved_step("killed") + 1 + static_cast<int64_t>(random() % 20), 380);
-    const bool in_a_write = kills % 2 == 0;
-    Background process(folder, exists("killed/config.yaml") ? "resume killed --quiet" : longer + "--quiet --out killed");
-    ASSERT_TRUE(process.wait_until([&] { return has_lines(folder / "killed/metrics.jsonl", wanted); }))
-        << read("error.txt");
-    if (in_a_write) {
-      ASSERT_TRUE(process.wait_until([&] { return writes_a_checkpoint("killed"); })) << read("error.txt");
+    SCOPED_TRACE("kill " + std::to_string(kills));
+    const int64_t wanted = saved_step("killed") + 1 + static_cast<int64_t>(random() % 9);
+    Background process(folder,
+                       exists("killed/config.yaml") ? "resume killed --quiet" : longer + "--quiet --out killed");
+    if (kills % 4 == 3) {
+      pause(400'000);  // while it starts, or soon after
     } else {
-      std::this_thread::sleep_for(std::chrono::microseconds(random() % 3000));
+      ASSERT_TRUE(process.wait_until([&] { return saved_step("killed") >= wanted; })) << read("error.txt");
+      pause(3'000);
     }
+    if (kills % 2 == 0) process.wait_until([&] { return is_writing("killed", process); });
     process.send(SIGKILL);
-    ASSERT_EQ(process.wait(), 1000 + SIGKILL) << "ended before kill " << kills;
-    while_writing += writes_a_checkpoint("killed") ? 1 : 0;
+    ASSERT_EQ(process.wait(), 1000 + SIGKILL) << read("error.txt");
+    while_writing += is_writing("killed", process) ? 1 : 0;
   }
-  EXPECT_GE(while_writing, 3);  // a kill can come just after the write it was meant for
+  EXPECT_GE(while_writing, 3);  // a kill can come just after the write that it was meant for
   ASSERT_EQ(run("resume killed --quiet").exit_code, 0) << read("error.txt");
   for (const char* const file : {"model", "optim", "ema"}) {
-    const std::string path = std::string("/step400/") + file + ".safetensors";
+    const std::string path = std::string("/step600/") + file + ".safetensors";
     EXPECT_TRUE(read("killed" + path) == read("whole" + path)) << path;
   }
-  EXPECT_EQ(read("killed/step400/trainer.json"), read("whole/step400/trainer.json"));
+  EXPECT_EQ(read("killed/step600/trainer.json"), read("whole/step600/trainer.json"));
   EXPECT_EQ(names("killed"), names("whole"));
   const auto metrics = lines("killed/metrics.jsonl");
-  ASSERT_EQ(metrics.size(), 400U);
+  ASSERT_EQ(metrics.size(), 600U);
   EXPECT_EQ(metrics, lines("whole/metrics.jsonl"));
   EXPECT_EQ(lines("killed/eval.jsonl"), lines("whole/eval.jsonl"));
   const bool skipped = std::any_of(metrics.begin(), metrics.end(), [](const auto& line) { return line["skipped"]; });
