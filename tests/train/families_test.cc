@@ -19,9 +19,11 @@ TEST(Families, InterruptedAtAnyStepEqualsUninterrupted) {
   const TemporaryFolder folder("families_resume");
   for (const auto& family : other_families()) {
     SCOPED_TRACE(family);
-    const RunConfig config = tiny_family(family, {"train.micro_batch=2"});
+    const RunConfig config = tiny_family(family, {"train.micro_batch=2", "train.skip_outliers=0.5",
+                                                  "train.skip_window=8", "train.keep_last=3", "train.keep_every=4"});
     const fs::path whole = folder / ("whole_" + family);
     start_run(config, whole, false, "", {});
+    ASSERT_NE(io::read_file(whole / "metrics.jsonl").find("skip_z"), std::string::npos) << "nothing was skipped";
     ASSERT_TRUE(fs::exists(whole / "step12" / "ema.safetensors"));
     EXPECT_EQ(fs::exists(whole / "samples" / "step12.png"), family == "dit");
     for (const int step : {1, 5, 6, 11}) {
