@@ -10,6 +10,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import check_includes  # noqa: E402
 import check_tree  # noqa: E402
+import kill_test  # noqa: E402
 
 FORMAT = "BasedOnStyle: Google\nColumnLimit: 120\n"
 
@@ -129,6 +130,36 @@ class Tree(TreeCase):
     def test_binary_files_are_left_alone(self):
         (self.root / "picture.png").write_bytes(b"\x89PNG\xff\xfe")
         self.assertEqual(self.problems(), [])
+
+
+class Kills(TreeCase):
+    """What tools/kill_test.py calls the same."""
+
+    def setUp(self):
+        super().setUp()
+        for run, clock in (("whole", 1), ("killed", 2)):
+            self.write(f"{run}/metrics.jsonl", f'{{"step": 1, "loss": 2.5, "step_ms": {clock}}}\n')
+            self.write(f"{run}/step1/model.safetensors", "weights")
+            self.write(f"{run}/latest", "step1\n")
+
+    def problems(self) -> list[str]:
+        return kill_test.differences(self.root / "whole", self.root / "killed")
+
+    def test_only_the_clock_may_differ(self):
+        self.assertEqual(self.problems(), [])
+        self.assertEqual(kill_test.saved_step(self.root / "killed"), 1)
+
+    def test_a_byte_of_the_weights_counts(self):
+        self.write("killed/step1/model.safetensors", "Weights")
+        self.assert_complains(self.problems(), "step1/model.safetensors", "differs")
+
+    def test_a_step_that_is_missing_or_written_twice_counts(self):
+        self.write("killed/metrics.jsonl", '{"step": 1, "loss": 2.5}\n' * 2)
+        self.assert_complains(self.problems(), "metrics.jsonl", "differs")
+
+    def test_what_is_left_behind_counts(self):
+        self.write("killed/step1.tmp-77/model.safetensors", "half")
+        self.assert_complains(self.problems(), "step1.tmp-77", "only in one")
 
 
 if __name__ == "__main__":

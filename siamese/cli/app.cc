@@ -58,8 +58,8 @@ int run(int argc, char** argv) {
   app.require_subcommand(1);
   app.footer(
       "Example: siamese train arithmetic-small model.residual=siamese optim.lr=2e-3 --out runs/x\n"
-      "Exit codes: 0 ok, 1 failure, 2 usage or config, 3 bad data or checkpoint, 4 diverged, 130/143 stopped by a\n"
-      "signal after saving.");
+      "Exit codes: 0 ok, 1 failure, 2 usage or config, 3 bad data or checkpoint, 4 diverged, 75 stopped by\n"
+      "train.max_hours after saving, 129/130/143 stopped by a signal after saving.");
   add_train(app, exit_code);
   add_resume(app, exit_code);
   add_eval(app);
@@ -68,6 +68,7 @@ int run(int argc, char** argv) {
   add_upcycle(app);
   add_probe(app);
   add_inspect(app);
+  add_convert(app);
   add_sweep(app, exit_code);
   add_report(app);
   add_bench(app);

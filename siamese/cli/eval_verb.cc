@@ -1,3 +1,4 @@
+#include <cmath>
 #include <cstdio>
 #include <map>
 #include <memory>
@@ -11,6 +12,7 @@
 #include "siamese/config/fields.h"
 #include "siamese/config/yaml.h"
 #include "siamese/eval/evaluate.h"
+#include "siamese/ops/reduce.h"
 #include "siamese/train/checkpoint.h"
 #include "siamese/train/classifier.h"
 
@@ -52,6 +54,16 @@ void check_override(const std::string& assignment) {
       "the checkpoint");
 }
 
+// A loss that is not finite is no result: what to look at is named instead.
+void check_finite(const eval::Evaluation& result, const train::LoadedModel& loaded) {
+  if (std::isfinite(result.held_out.loss)) return;
+  for (const auto& parameter : loaded.model->parameters().list()) {
+    if (std::isfinite(ops::sum_squares(parameter.value))) continue;
+    throw DataError(loaded.checkpoint.string() + ": " + parameter.name + " is not finite, so that the loss is not");
+  }
+  throw DivergedError(loaded.checkpoint.string() + ": the held-out loss is not finite, although all weights are");
+}
+
 void evaluate_run(const EvalArguments& arguments) {
   // Overrides may change how much is evaluated and on what, never the model.
   config::Value value = config::print(train::load_config(arguments.run));
@@ -74,6 +86,7 @@ void evaluate_run(const EvalArguments& arguments) {
                                       .step = loaded.step,
                                       .classifier = classifier.model()},
                                      config.eval);
+  check_finite(result, loaded);
   if (arguments.json) {
     std::printf("%s\n", eval::to_json(result).c_str());
     return;

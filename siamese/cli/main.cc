@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "siamese/cli/app.h"
+#include "siamese/cli/signals.h"
 
 namespace {
 
@@ -36,7 +37,8 @@ void keep_memory() {
 }
 
 // A file that is opened must never take the number of a closed standard stream, or messages would land in it; and a
-// reader of the progress that goes away must not end the run.
+// reader of the progress that goes away, or a file that may not grow (ulimit -f), must not end the run: writing then
+// fails, and says so.
 void mind_streams() {
   while (true) {
     const int descriptor = open("/dev/null", O_RDWR);
@@ -47,6 +49,7 @@ void mind_streams() {
     }
   }
   std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);
 }
 
 }  // namespace
@@ -55,5 +58,6 @@ int main(int argc, char** argv) {
   mind_streams();
   wait_politely(argv);
   keep_memory();
+  siamese::cli::explain_cut_files();
   return siamese::cli::run(argc, argv);
 }

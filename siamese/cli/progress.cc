@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include "siamese/base/check.h"
 #include "siamese/cli/signals.h"
 
 namespace siamese::cli {
@@ -20,7 +21,23 @@ std::string duration_text(double seconds) {
   return fmt::format("{}s", whole);
 }
 
+std::string skip_text(const train::StepMetrics& metrics) {
+  const std::string what = fmt::format("step {}: skipped: loss {}, gradient norm {}", metrics.step,
+                                       std::abs(metrics.loss), metrics.grad_norm);
+  if (metrics.skip_reason == train::SkipReason::non_finite) return what;
+  return what + fmt::format(": {} is {:.1f} standard deviations above the steps before",
+                            metrics.skip_reason == train::SkipReason::loss ? "the loss" : "the norm", metrics.skip_z);
+}
+
 }  // namespace
+
+const char* stopped_text(const train::RunResult& result) {
+  return result.signal == 0 ? "train.max_hours is over: stopped and saved" : "stopped and saved";
+}
+
+int exit_code_of(const train::RunResult& result) {
+  return result.signal == 0 ? static_cast<int>(Exit::resumable) : 128 + result.signal;
+}
 
 Progress::Progress(Style style)
     : quiet_(style != Style::shown), json_(style == Style::json), terminal_(isatty(STDERR_FILENO) == 1) {}
@@ -29,10 +46,14 @@ Progress::~Progress() {
   if (bar_shown_) std::fputc('\n', stderr);
 }
 
-void Progress::line(const std::string& text) {
-  if (quiet_) return;
+void Progress::clear_bar() {
   if (bar_shown_) std::fputs("\r\033[K", stderr);
   bar_shown_ = false;
+}
+
+void Progress::line(const std::string& text) {
+  if (quiet_) return;
+  clear_bar();
   std::fprintf(stderr, "%s\n", text.c_str());
 }
 
@@ -55,8 +76,7 @@ void Progress::stepped(const train::StepMetrics& metrics, int64_t steps) {
     last_shown_ = {};
   }
   if (metrics.skipped) {
-    line(fmt::format("step {}: skipped: loss {}, gradient norm {}", metrics.step, std::abs(metrics.loss),
-                     metrics.grad_norm));
+    line(skip_text(metrics));
   } else {
     mean_loss_ = std::isfinite(mean_loss_) ? 0.9 * mean_loss_ + 0.1 * metrics.loss : metrics.loss;
   }
@@ -86,5 +106,10 @@ void Progress::evaluated(const eval::Evaluation& evaluation) {
 }
 
 void Progress::saved(const std::filesystem::path& checkpoint) { line("saved " + checkpoint.string()); }
+
+void Progress::warned(const std::string& message) {
+  clear_bar();
+  std::fprintf(stderr, "siamese: %s\n", message.c_str());
+}
 
 }  // namespace siamese::cli

@@ -8,6 +8,10 @@
 
 namespace siamese::cli {
 
+// Of a run that was stopped: why, and 128 + signal, as shells report it, or 75 after train.max_hours.
+const char* stopped_text(const train::RunResult& result);
+int exit_code_of(const train::RunResult& result);
+
 class Progress : public train::Observer {
  public:
   enum class Style { shown, quiet, json };  // json: every metrics and evaluation line on stdout, nothing else
@@ -18,10 +22,12 @@ class Progress : public train::Observer {
   void stepped(const train::StepMetrics& metrics, int64_t steps) override;
   void evaluated(const eval::Evaluation& evaluation) override;
   void saved(const std::filesystem::path& checkpoint) override;
+  void warned(const std::string& message) override;  // in every style
 
  private:
   using Clock = std::chrono::steady_clock;
   void line(const std::string& text);  // a line that stays
+  void clear_bar();
 
   bool quiet_;
   bool json_;

@@ -3,6 +3,9 @@
 #include <csignal>
 
 #include <time.h>
+#include <unistd.h>
+
+#include "siamese/base/check.h"
 
 namespace siamese::cli {
 namespace {
@@ -26,6 +29,14 @@ void note_signal(int signal) {
   }
 }
 
+void explain_and_leave(int) {
+  static constexpr char kMessage[] = "siamese: a file that is being read was cut short (SIGBUS)\n";
+  if (write(STDERR_FILENO, kMessage, sizeof kMessage - 1) < 0) {
+    // There is nobody left to tell.
+  }
+  _exit(static_cast<int>(Exit::bad_data));
+}
+
 }  // namespace
 
 void catch_signals() {
@@ -40,5 +51,11 @@ void catch_signals() {
 }
 
 int caught_signal() { return caught; }
+
+void explain_cut_files() {
+  struct sigaction action = {};
+  action.sa_handler = explain_and_leave;
+  sigaction(SIGBUS, &action, nullptr);
+}
 
 }  // namespace siamese::cli

@@ -8,7 +8,7 @@ namespace siamese::cli {
 void catch_signals();
 int caught_signal();  // SIGINT, SIGTERM, SIGHUP, or 0
 
-// 128 + signal, as shells report it.
-inline int exit_code_of(int signal) { return 128 + signal; }
+// A mapped file that somebody cut short: one line and exit code 3 instead of a core dump.
+void explain_cut_files();
 
 }  // namespace siamese::cli

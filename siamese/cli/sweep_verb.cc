@@ -17,6 +17,7 @@
 #include "siamese/io/atomic_file.h"
 #include "siamese/io/run_dir.h"
 #include "siamese/report/report.h"
+#include "siamese/train/config_keys.h"
 #include "siamese/train/run.h"
 #include "siamese/train/sweep_plan.h"
 #include "siamese/train/sweep_record.h"
@@ -51,7 +52,8 @@ std::string result_text(const train::RunSummary& summary) {
 fs::path record_file(const SweepArguments& arguments, const train::SweepPlan& plan) {
   if (!arguments.record.empty() || plan.record.empty()) return arguments.record;
   for (const std::string& assignment : arguments.overrides) {
-    if (assignment.starts_with("engine.") || assignment.starts_with("engine=")) continue;
+    if (!train::decides_result(assignment.substr(0, assignment.find('='))) || assignment.starts_with("engine="))
+      continue;
     if (!arguments.quiet) {
       std::fprintf(stderr, "%s: neither read nor written, because of %s\n", plan.record.c_str(), assignment.c_str());
     }
@@ -110,6 +112,7 @@ class Sweep {
     io::write_file_atomic(out_ / io::kSweepFile, train::to_json(plan_));
     write_recorded();
     Progress progress(quiet_ ? Progress::Style::quiet : Progress::Style::shown);
+    const train::RunHooks hooks{&progress, caught_signal};  // of all runs: train.max_hours is the sweep's
     for (size_t i = 0; i < plan_.runs.size(); ++i) {
       const auto& run = plan_.runs[i];
       say(fmt::format("\n[{}/{}] {}", i + 1, plan_.runs.size(), run.dir));
@@ -121,9 +124,9 @@ class Sweep {
       const auto before = train::run_status(dir);
       if (has_ended(before)) {
         say(fmt::format("{} before, left as it is", enum_text(*before)));
-      } else if (const auto result = train_one(run, {&progress, caught_signal}); result.status == RunStatus::stopped) {
-        std::fprintf(stderr, "stopped and saved; go on with the same command\n");
-        return exit_code_of(result.signal);
+      } else if (const auto result = train_one(run, hooks); result.status == RunStatus::stopped) {
+        std::fprintf(stderr, "%s; go on with the same command\n", stopped_text(result));
+        return exit_code_of(result);
       }
       if (record_) record_->add(train::record_line(plan_.name, run, dir, build_text()));
       write_recorded();
@@ -144,22 +147,32 @@ class Sweep {
   }
 
   // A run that is not trained again may have been run with other engine.* keys: they do not change its result. One that
-  // would be continued goes on with its own config, so that has to be the one asked for.
+  // would be continued goes on with its own config, so that has to be the one asked for; but a limit of hours, or of
+  // checkpoints kept, is taken over.
   bool is_another_run(const train::PlannedRun& run) {
     const fs::path dir = out_ / run.dir;
     const auto status = train::run_status(dir);
     const train::RunConfig wanted = train::kept_config(run.config);
     if (!status || io::read_file(dir / io::kConfigFile) == train::config_text(wanted)) return false;
-    if (!has_ended(status) && !find(run)) return true;
-    return train::result_config(train::read_config_file((dir / io::kConfigFile).string())) !=
-           train::result_config(wanted);
+    train::RunConfig there = train::read_config_file((dir / io::kConfigFile).string());
+    if (has_ended(status) || find(run)) return train::result_config(there) != train::result_config(wanted);
+    take_limits(wanted, there);
+    return train::config_text(there) != train::config_text(wanted);
+  }
+
+  static void take_limits(const train::RunConfig& from, train::RunConfig& to) {
+    to.train.max_hours = from.train.max_hours;
+    to.train.keep_last = from.train.keep_last;
+    to.train.keep_every = from.train.keep_every;
   }
 
   train::RunResult train_one(const train::PlannedRun& run, const train::RunHooks& hooks) const {
     const fs::path dir = out_ / run.dir;
     try {
-      return train::run_status(dir) ? train::resume_run(dir, hooks)
-                                    : train::start_run(run.config, dir, false, run.variant, hooks);
+      if (!train::run_status(dir)) return train::start_run(run.config, dir, false, run.variant, hooks);
+      const std::string wanted = train::config_text(train::kept_config(run.config));
+      if (io::read_file(dir / io::kConfigFile) != wanted) io::write_file_atomic(dir / io::kConfigFile, wanted);
+      return train::resume_run(dir, hooks);
     } catch (const DivergedError& diverged) {  // a result of the sweep, not its end
       std::fprintf(stderr, "%s\n", diverged.what());
       return {RunStatus::diverged, 0};

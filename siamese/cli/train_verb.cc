@@ -15,8 +15,8 @@ namespace {
 
 int finish(const train::RunResult& result, const std::string& run_dir, bool json) {
   if (result.status == train::RunStatus::stopped) {
-    std::fprintf(stderr, "stopped and saved; go on with: siamese resume %s\n", run_dir.c_str());
-    return exit_code_of(result.signal);
+    std::fprintf(stderr, "%s; go on with: siamese resume %s\n", stopped_text(result), run_dir.c_str());
+    return exit_code_of(result);
   }
   if (!json) std::printf("finished %s\n", run_dir.c_str());
   return 0;

@@ -11,6 +11,7 @@ void add_eval(CLI::App& app);
 void add_generate(CLI::App& app);
 void add_sample(CLI::App& app);
 void add_upcycle(CLI::App& app);
+void add_convert(CLI::App& app);
 void add_sweep(CLI::App& app, int& exit_code);
 void add_report(CLI::App& app);
 void add_bench(CLI::App& app);

@@ -163,6 +163,18 @@ void AtomicDirectory::commit() {
   if (failed) throw_system_error("sync the folder of", final_, failed);
 }
 
+void remove_folder(const fs::path& folder) {
+  const fs::path aside = marked(folder, kTemporaryMark);
+  std::error_code error;
+  fs::remove_all(aside, error);  // of a killed process that had our id
+  if (::rename(folder.c_str(), aside.c_str()) != 0) throw_system_error("remove", folder, errno);
+  // A power cut must not bring the name back to a folder that has lost some of its files.
+  const int failed = sync_to_disk(folder_of(folder));
+  fs::remove_all(aside, error);
+  if (error) throw_system_error("remove", folder, error.value());
+  if (failed) throw_system_error("sync the folder of", folder, failed);
+}
+
 int remove_stale_temporaries(const fs::path& folder) {
   std::error_code error;
   std::vector<fs::path> entries;

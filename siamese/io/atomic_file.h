@@ -55,6 +55,10 @@ class AtomicDirectory {
   bool committed_ = false;
 };
 
+// Removes a folder so that a kill in between leaves nothing that looks like it: it is moved aside as a temporary first.
+// SystemError when it cannot be moved or removed.
+void remove_folder(const std::filesystem::path& folder);
+
 // Removes what killed writers left directly in `folder` (`*.tmp-<pid>`), and puts back a folder that was moved away
 // (`*.old-<pid>`) but never replaced. Leftovers of other processes that are still alive stay. Returns how many were
 // tidied.

@@ -5,6 +5,7 @@
 #include <system_error>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "siamese/base/check.h"
 #include "siamese/base/nearest.h"
@@ -27,6 +28,18 @@ bool is_file(const fs::path& path) {
 bool is_folder(const fs::path& path) {
   std::error_code error;
   return fs::is_directory(path, error);
+}
+
+// What trainer.json lists in `files`: what this checkpoint holds beside the files that all have. One that cannot be
+// read lists nothing; whoever loads it says what is wrong with it.
+std::vector<std::string> further_files(const fs::path& trainer_file) {
+  const auto state = nlohmann::json::parse(read_file(trainer_file), nullptr, /*allow_exceptions=*/false);
+  std::vector<std::string> files;
+  if (!state.is_object() || !state.contains("files") || !state["files"].is_array()) return files;
+  for (const auto& file : state["files"]) {
+    if (file.is_string()) files.push_back(file.get<std::string>());
+  }
+  return files;
 }
 
 // Steps of the folders named step{N} that are complete for `use`, ascending.
@@ -87,6 +100,9 @@ std::vector<std::string> missing_files(const fs::path& checkpoint, CheckpointUse
   if (use == CheckpointUse::resume) {
     need(kOptimFile);
     need(kTrainerFile);
+    if (is_file(checkpoint / kTrainerFile)) {
+      for (const std::string& file : further_files(checkpoint / kTrainerFile)) need(file);
+    }
   }
   return missing;
 }
@@ -104,7 +120,8 @@ fs::path resolve_checkpoint(const fs::path& run_or_checkpoint, CheckpointUse use
     }
     return checkpoint;
   };
-  if (is_file(run_or_checkpoint / kModelFile) || is_file(run_or_checkpoint / kModelIndexFile)) return require_complete(run_or_checkpoint);
+  if (is_file(run_or_checkpoint / kModelFile) || is_file(run_or_checkpoint / kModelIndexFile))
+    return require_complete(run_or_checkpoint);
   if (const auto latest = read_latest(run_or_checkpoint)) {
     const fs::path checkpoint = run_or_checkpoint / *latest;
     if (!is_folder(checkpoint)) {

@@ -3,7 +3,7 @@
 //   latest                  text, the name of the newest checkpoint: "step500\n"
 //   samples/                step{N}.png, what a diffusion model drew at its evaluations
 //   step{N}/                config.yaml  model.safetensors  optim.safetensors  trainer.json; stands alone
-//                           ema.safetensors too, when averaged weights are kept
+//                           ema.safetensors too, when averaged weights are kept; trainer.json then names it in `files`
 // and of the folder of a sweep, which holds run directories:
 //   sweep.json  recorded.jsonl  report.html
 #pragma once

@@ -130,7 +130,7 @@ const TensorView* SafetensorsFile::find(std::string_view name) const {
 }
 
 void write_safetensors(const std::filesystem::path& path, std::span<const TensorView> tensors,
-                       const std::map<std::string, std::string>& metadata) {
+                       const std::map<std::string, std::string>& metadata, const TensorMaker& make) {
   std::vector<const TensorView*> order;
   std::set<std::string_view> names;
   for (const TensorView& tensor : tensors) {
@@ -155,7 +155,7 @@ void write_safetensors(const std::filesystem::path& path, std::span<const Tensor
     std::vector<int64_t> shape;
     uint64_t expected = 0;
     SIAMESE_INVARIANT(shape_bytes(entry, shape, expected) && expected == tensor->bytes);
-    SIAMESE_INVARIANT(tensor->data != nullptr || tensor->bytes == 0);
+    SIAMESE_INVARIANT(tensor->data != nullptr || tensor->bytes == 0 || make != nullptr);
     offset = entry.end;
     header.entries.push_back(std::move(entry));
   }
@@ -170,7 +170,11 @@ void write_safetensors(const std::filesystem::path& path, std::span<const Tensor
   AtomicFile file(path);
   file.write(std::as_bytes(std::span(&header_bytes, 1)));
   file.write(text);
-  for (const TensorView* tensor : order) file.write(std::span(tensor->data, tensor->bytes));
+  for (const TensorView* tensor : order) {
+    const bool made = tensor->data == nullptr && tensor->bytes > 0;
+    const std::shared_ptr<const std::byte> data = made ? make(*tensor) : nullptr;
+    file.write(std::span(made ? data.get() : tensor->data, tensor->bytes));
+  }
   file.commit();
 }
 

@@ -9,7 +9,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -54,9 +56,13 @@ class SafetensorsFile {
   std::map<std::string, size_t, std::less<>> index_;
 };
 
+// Makes the data of a tensor whose view has none yet, `bytes` of it: asked once, when its turn to be written comes, and
+// let go afterwards. So a file can be larger than the memory.
+using TensorMaker = std::function<std::shared_ptr<const std::byte>(const TensorView& tensor)>;
+
 // Streams the tensors to disk without a second copy in memory; written aside and renamed. A name twice, a name that
 // the format reserves or text that is not UTF-8 is a UsageError.
 void write_safetensors(const std::filesystem::path& path, std::span<const TensorView> tensors,
-                       const std::map<std::string, std::string>& metadata);
+                       const std::map<std::string, std::string>& metadata, const TensorMaker& make = nullptr);
 
 }  // namespace siamese::io

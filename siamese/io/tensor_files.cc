@@ -130,10 +130,11 @@ bool has_tensor_files(const fs::path& folder) {
 }
 
 void write_tensor_files(const fs::path& folder, std::vector<TensorView> tensors,
-                        const std::map<std::string, std::string>& metadata, uint64_t shard_bytes) {
+                        const std::map<std::string, std::string>& metadata, uint64_t shard_bytes,
+                        const TensorMaker& make) {
   uint64_t total = 0;
   for (const TensorView& view : tensors) total += view.bytes;
-  if (shard_bytes == 0 || total <= shard_bytes) return write_safetensors(folder / kModelFile, tensors, metadata);
+  if (shard_bytes == 0 || total <= shard_bytes) return write_safetensors(folder / kModelFile, tensors, metadata, make);
   std::sort(tensors.begin(), tensors.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
   std::vector<std::vector<TensorView>> shards;
   uint64_t filled = 0;
@@ -148,7 +149,7 @@ void write_tensor_files(const fs::path& folder, std::vector<TensorView> tensors,
   json map = json::object();
   for (size_t i = 0; i < shards.size(); ++i) {
     const std::string name = fmt::format("model-{:05}-of-{:05}{}", i + 1, shards.size(), kSafetensorsEnding);
-    write_safetensors(folder / name, shards[i], metadata);
+    write_safetensors(folder / name, shards[i], metadata, make);
     for (const TensorView& view : shards[i]) map[view.name] = name;
   }
   const json index = {{"metadata", {{"total_size", total}}}, {"weight_map", map}};

@@ -42,6 +42,7 @@ bool has_tensor_files(const std::filesystem::path& folder);
 // Into `folder`: model.safetensors, or, when the data exceeds `shard_bytes` (0 = no limit), shards of at most that much
 // (a larger tensor has a shard of its own) named model-00001-of-00003.safetensors and the index, which comes last.
 void write_tensor_files(const std::filesystem::path& folder, std::vector<TensorView> tensors,
-                        const std::map<std::string, std::string>& metadata, uint64_t shard_bytes = 0);
+                        const std::map<std::string, std::string>& metadata, uint64_t shard_bytes = 0,
+                        const TensorMaker& make = nullptr);
 
 }  // namespace siamese::io

@@ -119,6 +119,7 @@ json run_object(const RunRecord& run, const StepGrid& grid) {
               {"parameters", run.parameters},
               {"tokens", metrics.tokens.empty() ? json(nullptr) : number(metrics.tokens.back(), 12)},
               {"skipped", metrics.skipped},
+              {"outliers", metrics.outliers},
               {"seconds", number(run.seconds())},
               {"train_loss", number(run.final_train_loss())},
               {"val_loss", number(run.final_val_loss())},

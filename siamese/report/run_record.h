@@ -27,6 +27,7 @@ struct StepColumns {
   std::vector<double> balance_loss, router_z_loss, expert_max_load;  // moe
   std::vector<double> mse, vlb;                                      // dit
   int64_t skipped = 0;                                               // steps whose update was skipped
+  int64_t outliers = 0;                                              // of these, by the spike guard
 };
 
 // Every column with the key of its values in metrics.jsonl.

@@ -73,6 +73,12 @@ bool was_skipped(const json& object) {
   return skipped != object.end() && skipped->is_boolean() && skipped->get<bool>();
 }
 
+// Older lines give no reason: then it was a number that is not finite.
+bool was_outlier(const json& object) {
+  const std::string reason = text_or(object, "skip_reason", "");
+  return reason == "loss" || reason == "grad_norm";
+}
+
 }  // namespace
 
 void read_metrics(const std::filesystem::path& path, RunRecord& run) {
@@ -90,6 +96,7 @@ void read_metrics(const std::filesystem::path& path, RunRecord& run) {
       (columns.*column.values).push_back(number_or(object, column.key));
     }
     if (was_skipped(object)) ++columns.skipped;
+    if (was_skipped(object) && was_outlier(object)) ++columns.outliers;
     if (array_or_empty(object, "sites").empty() && array_or_empty(object, "experts").empty()) return;
     const bool wanted = thinning.wants(recorded++);
     newest = parse_snapshot(object);

@@ -4,12 +4,11 @@
 #include <iterator>
 #include <map>
 
-#include <nlohmann/json.hpp>
-
 #include "siamese/base/check.h"
+#include "siamese/formats/convert.h"
 #include "siamese/io/atomic_file.h"
+#include "siamese/io/message.h"
 #include "siamese/io/run_dir.h"
-#include "siamese/io/safetensors.h"
 #include "siamese/models/registry.h"
 #include "siamese/models/weights.h"
 
@@ -19,34 +18,19 @@ namespace {
 
 constexpr int kFormatVersion = 1;
 
-std::string to_json(const TrainerState& state) {
-  const nlohmann::ordered_json json = {{"format", kFormatVersion},
-                                       {"step", state.step},
-                                       {"position", state.position},
-                                       {"applied_steps", state.applied_steps},
-                                       {"skipped_steps", state.skipped_steps},
-                                       {"skips_in_a_row", state.skips_in_a_row}};
-  return json.dump(2) + "\n";
+// Weights of a format to come may fit by name and shape and yet mean something else.
+void check_format(const io::TensorFiles& files) {
+  const auto found = files.metadata().find("format_version");
+  if (found == files.metadata().end() || found->second == std::to_string(kFormatVersion)) return;
+  throw DataError(files.path().string() + ": format_version: expected " + std::to_string(kFormatVersion) + ", got " +
+                  io::in_quotes(found->second) + ": written by another version of siamese");
 }
 
-TrainerState state_from_file(const fs::path& path) {
-  try {
-    const auto json = nlohmann::json::parse(io::read_file(path));
-    if (json.at("format").get<int>() != kFormatVersion) {
-      throw DataError(path.string() + ": expected checkpoint format " + std::to_string(kFormatVersion) + ", got " +
-                      json.at("format").dump());
-    }
-    for (const char* const key : {"step", "position", "applied_steps", "skipped_steps", "skips_in_a_row"}) {
-      if (!json.at(key).is_number_integer() || json.at(key).get<int64_t>() < 0) {
-        throw DataError(path.string() + ": " + key + ": expected a number >= 0, got " + json.at(key).dump());
-      }
-    }
-    return {json.at("step").get<int64_t>(), json.at("position").get<uint64_t>(),
-            json.at("applied_steps").get<int64_t>(), json.at("skipped_steps").get<int64_t>(),
-            json.at("skips_in_a_row").get<int64_t>()};
-  } catch (const nlohmann::json::exception& error) {
-    throw DataError(path.string() + ": not a trainer state: " + error.what());
-  }
+// A file of tensors of a checkpoint.
+void load_part(const fs::path& path, const std::vector<models::NamedTensor>& tensors) {
+  const io::TensorFiles files = io::TensorFiles::open(path);
+  check_format(files);
+  models::load_tensors(files, tensors);
 }
 
 std::map<std::string, std::string> weights_metadata(const RunConfig& config) {
@@ -79,10 +63,12 @@ fs::path save_checkpoint(const fs::path& run_dir, const RunConfig& config, const
   io::AtomicDirectory folder(run_dir / name);
   write_weights(folder.path(), config, parts.model);
   models::save_tensors(folder.path() / io::kOptimFile, parts.optimizer.state(), weights_metadata(config));
+  std::vector<std::string> further_files;
   if (parts.average.kept()) {
+    further_files.emplace_back(io::kAverageFile);
     models::save_tensors(folder.path() / io::kAverageFile, averaged_values(parts), weights_metadata(config));
   }
-  io::write_file_atomic(folder.path() / io::kTrainerFile, to_json(state));
+  io::write_file_atomic(folder.path() / io::kTrainerFile, to_json(state, further_files));
   folder.commit();
   io::write_latest(run_dir, name);
   return run_dir / name;
@@ -109,18 +95,20 @@ void check_free_for_weights(const fs::path& folder, bool overwrite) {
 }
 
 TrainerState load_checkpoint(const fs::path& checkpoint, const RunParts& parts) {
-  const TrainerState state = state_from_file(checkpoint / io::kTrainerFile);
-  models::load_tensors(checkpoint / io::kModelFile, models::named_values(parts.model.parameters()));
-  models::load_tensors(checkpoint / io::kOptimFile, parts.optimizer.state());
-  if (parts.average.kept()) models::load_tensors(checkpoint / io::kAverageFile, averaged_values(parts));
+  const TrainerState state = read_trainer_state(checkpoint / io::kTrainerFile);
+  load_part(checkpoint / io::kModelFile, models::named_values(parts.model.parameters()));
+  load_part(checkpoint / io::kOptimFile, parts.optimizer.state());
+  if (parts.average.kept()) load_part(checkpoint / io::kAverageFile, averaged_values(parts));
   parts.optimizer.set_applied_steps(state.applied_steps);
   return state;
 }
 
-std::string stored_scheme(const fs::path& model_file) {
-  const auto file = io::SafetensorsFile::open(model_file);
-  const auto found = file.metadata().find("residual");
-  return found != file.metadata().end() ? found->second : "";
+WeightFiles WeightFiles::open(const fs::path& path) {
+  WeightFiles weights{io::TensorFiles::open(path), ""};
+  check_format(weights.files);
+  const auto found = weights.files.metadata().find("residual");
+  if (found != weights.files.metadata().end()) weights.scheme = found->second;
+  return weights;
 }
 
 RunConfig load_config(const fs::path& run_or_checkpoint) {
@@ -132,23 +120,23 @@ LoadedModel load_model(const fs::path& run_or_checkpoint, Weights weights, at::S
   LoadedModel loaded;
   loaded.checkpoint = io::resolve_checkpoint(run_or_checkpoint);
   loaded.config = read_config_file((loaded.checkpoint / io::kConfigFile).string());
-  const fs::path file = loaded.checkpoint / (weights == Weights::averaged ? io::kAverageFile : io::kModelFile);
+  const fs::path file = weights == Weights::averaged ? loaded.checkpoint / io::kAverageFile : loaded.checkpoint;
   if (!fs::exists(file)) {
     throw DataError(file.string() + (loaded.config.train.ema > 0
                                          ? ": missing, although the run kept averaged weights"
                                          : ": missing: the run kept no averaged weights (train.ema)"));
   }
-  const std::string scheme = stored_scheme(file);
-  if (!scheme.empty() && scheme != loaded.config.model.residual) {
-    throw DataError(file.string() + ": its weights are for residual scheme " + scheme + ", and its config.yaml says " +
-                    loaded.config.model.residual);
+  const WeightFiles stored = WeightFiles::open(file);
+  if (!stored.scheme.empty() && stored.scheme != loaded.config.model.residual) {
+    throw DataError(stored.files.path().string() + ": its weights are for residual scheme " + stored.scheme +
+                    ", and its config.yaml says " + loaded.config.model.residual);
   }
   models::ModelConfig shape = loaded.config.model;
   if (shape.positions == models::Positions::rope) shape.context = std::max(shape.context, least_context);
   loaded.model = models::make_model(shape, loaded.config.init, loaded.config.train.seed, at::kCPU, dtype);
-  models::load_tensors(file, models::named_values(loaded.model->parameters()));
+  formats::load_weights(stored.files, shape, models::named_values(loaded.model->parameters()));
   if (fs::exists(loaded.checkpoint / io::kTrainerFile)) {
-    loaded.step = state_from_file(loaded.checkpoint / io::kTrainerFile).step;
+    loaded.step = read_trainer_state(loaded.checkpoint / io::kTrainerFile).step;
   }
   return loaded;
 }

@@ -1,25 +1,19 @@
-// A checkpoint: a folder step{N}/ that stands alone (config.yaml, model.safetensors, optim.safetensors, trainer.json).
-// It appears complete or not at all, and `latest` moves to it afterwards.
+// A checkpoint: a folder step{N}/ that stands alone (config.yaml, model.safetensors, optim.safetensors, trainer.json;
+// of a run that keeps averaged weights, ema.safetensors). It appears complete or not at all, and `latest` moves to it
+// afterwards.
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
 
+#include "siamese/io/tensor_files.h"
 #include "siamese/models/model.h"
 #include "siamese/train/average.h"
 #include "siamese/train/config.h"
 #include "siamese/train/optimizer.h"
+#include "siamese/train/trainer_state.h"
 
 namespace siamese::train {
-
-// Everything of a run that is neither weights nor moments. Randomness is counter-based, so there is no generator state.
-struct TrainerState {
-  int64_t step = 0;           // steps done
-  uint64_t position = 0;      // samples consumed
-  int64_t applied_steps = 0;  // steps that were not skipped
-  int64_t skipped_steps = 0;  // in all
-  int64_t skips_in_a_row = 0;
-};
 
 // What a checkpoint holds, of a run in progress.
 struct RunParts {
@@ -41,8 +35,15 @@ void save_weights(const std::filesystem::path& folder, const RunConfig& config, 
 // UsageError when something stands at `folder`, unless it is empty, or `overwrite` is given and it holds weights alone.
 void check_free_for_weights(const std::filesystem::path& folder, bool overwrite);
 
-// The residual scheme that a file of weights says it is for; "" when it does not say.
-std::string stored_scheme(const std::filesystem::path& model_file);
+// Weights as they are stored, in our names or in another layout (formats/). DataError when they say that they were
+// written in another version of our format.
+struct WeightFiles {
+  // A file, an index of shards, or a folder with either.
+  static WeightFiles open(const std::filesystem::path& path);
+
+  io::TensorFiles files;
+  std::string scheme;  // the residual scheme that they say they are for; "" when they do not say
+};
 
 // A model with the weights of a run directory (its latest) or checkpoint, and the config it was trained with.
 struct LoadedModel {

@@ -100,11 +100,16 @@ void check(const RunConfig& config) {
   check_pixels(config);
   for (const auto& [key, value] :
        {std::pair{"train.eval_every", train.eval_every}, std::pair{"train.checkpoint_every", train.checkpoint_every},
-        std::pair{"train.record_every", train.record_every}, std::pair{"engine.threads", config.engine.threads},
+        std::pair{"train.record_every", train.record_every}, std::pair{"train.keep_last", train.keep_last},
+        std::pair{"train.keep_every", train.keep_every}, std::pair{"engine.threads", config.engine.threads},
         std::pair{"engine.recompute", config.engine.recompute}, std::pair{"eval.problems", config.eval.problems}}) {
     require(value >= 0, key, "a number >= 0", value);
   }
   require(train.max_skips >= 1, "train.max_skips", "at least 1", train.max_skips);
+  require(train.max_hours >= 0, "train.max_hours", "a number >= 0 (0 = no limit)", train.max_hours);
+  require(train.skip_outliers >= 0, "train.skip_outliers", "a number >= 0 (0 = off)", train.skip_outliers);
+  require(train.skip_window >= 8 && train.skip_window <= 1 << 16, "train.skip_window", "a number from 8 to 65536",
+          train.skip_window);
   require(config.eval.batches >= 1 && config.eval.batches <= 1 << 20, "eval.batches", "a number from 1 to 1048576",
           config.eval.batches);
   require(config.engine.threads <= 1024, "engine.threads", "at most 1024", config.engine.threads);
@@ -173,7 +178,10 @@ std::string config_text(const RunConfig& config) { return config::to_yaml(config
 
 RunConfig read_config_file(const std::string& path) {
   try {
-    return read_config(config::parse_yaml(io::read_file(path), path));
+    const config::Value value = config::parse_yaml(io::read_file(path), path);
+    // Read as a file that a user writes it would mean the default model.
+    if (value.kind == config::Value::Kind::null) throw DataError(path + ": is empty: expected the config of a run");
+    return read_config(value);
   } catch (const UsageError& error) {
     throw DataError(error.what());  // what a run wrote is data, not usage
   }

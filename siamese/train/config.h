@@ -73,7 +73,12 @@ struct TrainConfig {
   int64_t eval_every = 0;
   int64_t checkpoint_every = 0;
   int64_t record_every = 50;
+  int64_t keep_last = 0;
+  int64_t keep_every = 0;
+  double max_hours = 0;
   int64_t max_skips = 20;
+  double skip_outliers = 0;
+  int64_t skip_window = 128;
 
   template <class Self, class Visit>
   static void fields(Self& self, Visit&& visit) {
@@ -89,7 +94,17 @@ struct TrainConfig {
     visit("eval_every", self.eval_every, "steps between evaluations; 0 = only at the end");
     visit("checkpoint_every", self.checkpoint_every, "steps between checkpoints; 0 = only at the end");
     visit("record_every", self.record_every, "steps between records of streams and gradients by depth; 0 = never");
+    visit("keep_last", self.keep_last, "newest checkpoints that stay, older ones are removed; 0 = all stay");
+    visit("keep_every", self.keep_every, "checkpoints at multiples of so many steps stay for ever; 0 = none");
+    visit(
+        "max_hours", self.max_hours,
+        "hours of a process (train, resume or a whole sweep) after which it saves and stops with exit code 75; 0 = no "
+        "limit");
     visit("max_skips", self.max_skips, "non-finite steps in a row after which the run has diverged");
+    visit("skip_outliers", self.skip_outliers,
+          "skip a step whose loss or gradient norm lies more than so many standard deviations above the last "
+          "train.skip_window; 0 = off");
+    visit("skip_window", self.skip_window, "steps that train.skip_outliers looks back on");
   }
 };
 
@@ -132,7 +147,7 @@ struct RunConfig {
 RunConfig read_config(const config::Value& value);
 // The resolved config as YAML; reads back to the same value.
 std::string config_text(const RunConfig& config);
-// The config.yaml of a run directory or checkpoint (DataError when missing or broken).
+// The config.yaml of a run directory or checkpoint (DataError when missing, empty or broken).
 RunConfig read_config_file(const std::string& path);
 
 // What a model takes of the data.

@@ -31,6 +31,8 @@ std::string to_json(const StepMetrics& metrics) {
                                  {"samples_per_s", std::round(metrics.samples_per_s * 100) / 100},
                                  {"step_ms", std::round(metrics.step_ms * 100) / 100},
                                  {"skipped", metrics.skipped}};
+  if (metrics.skipped) line["skip_reason"] = std::string(enum_text(metrics.skip_reason));
+  if (metrics.skipped && metrics.skip_reason != SkipReason::non_finite) line["skip_z"] = metrics.skip_z;
   for (const auto& [name, value] : metrics.extra) line[name] = value;
   for (size_t block = 0; block < metrics.expert_load.size(); ++block) {
     line["experts"].push_back({{"block", block}, {"load", short_shares(metrics.expert_load[block])}});

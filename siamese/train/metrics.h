@@ -8,6 +8,7 @@
 
 #include "siamese/nn/parameters.h"
 #include "siamese/residual/topology.h"
+#include "siamese/train/spike_guard.h"
 
 namespace siamese::train {
 
@@ -35,7 +36,9 @@ struct StepMetrics {
   double samples_per_s = 0;
   bool of_images = false;  // samples are images
   double step_ms = 0;
-  bool skipped = false;
+  bool skipped = false;  // the update was left out, because
+  SkipReason skip_reason = SkipReason::non_finite;
+  double skip_z = 0;  // of an outlier: how far above the window it lay
   std::vector<std::pair<std::string, double>> extra;
   std::vector<std::vector<double>> expert_load;  // moe, with `sites`: share of the tokens, by block and expert
   std::vector<SiteMetrics> sites;                // only every train.record_every steps

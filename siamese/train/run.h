@@ -1,6 +1,7 @@
 // A run in its directory: start or resume, train to the end, and leave nothing half-written.
 #pragma once
 
+#include <chrono>
 #include <filesystem>
 #include <functional>
 #include <optional>
@@ -20,18 +21,22 @@ class Observer {
   virtual void stepped(const StepMetrics&, int64_t /*steps*/) {}
   virtual void evaluated(const eval::Evaluation&) {}
   virtual void saved(const std::filesystem::path& /*checkpoint*/) {}
+  // What does not end the run, but should be known at once: a checkpoint could not be written.
+  virtual void warned(const std::string& /*message*/) {}
 };
 
 struct RunHooks {
   Observer* observer = nullptr;
   std::function<int()> stop_signal;  // asked after each step: a signal number, or 0 to go on
+  // From when train.max_hours counts.
+  std::chrono::steady_clock::time_point begun = std::chrono::steady_clock::now();
 };
 
 enum class RunStatus { running, finished, diverged, stopped };
 
 struct RunResult {
   RunStatus status = RunStatus::finished;
-  int signal = 0;  // when stopped
+  int signal = 0;  // when stopped; 0: by train.max_hours
 };
 
 // The config that a run keeps: a run named as its judge (eval.classifier) becomes that run's newest checkpoint, so that
@@ -45,6 +50,7 @@ RunResult start_run(const RunConfig& config, const std::filesystem::path& run_di
 
 // Goes on from the newest checkpoint (or the given one; or from the start when a run was killed before its first).
 // The metrics after it are dropped: they will be computed again, to the same bits. A finished run is left as it is.
+// DataError when config.yaml was edited in a key that may not be (config_keys.h).
 RunResult resume_run(const std::filesystem::path& run_or_checkpoint, const RunHooks& hooks);
 
 // What run.json says; `running` when there is none but a config.yaml, nullopt when there is no run.

@@ -129,12 +129,6 @@ fs::path folder_of(const fs::path& file) { return file.has_parent_path() ? file.
 
 }  // namespace
 
-ConfigTexts result_config(const RunConfig& config) {
-  ConfigTexts texts = config::flatten(config::print(config));
-  std::erase_if(texts, [](const auto& entry) { return entry.first.starts_with("engine."); });
-  return texts;
-}
-
 RecordLine record_line(const std::string& sweep, const PlannedRun& run, const fs::path& run_dir,
                        const std::string& version) {
   // The threads it was run with, which need not be those that are asked for now.

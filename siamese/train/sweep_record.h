@@ -1,9 +1,9 @@
 // The record of a sweep: one JSON line for each run that ended, in a file kept with the source, so that a sweep goes
 // on another day or on another machine. The schema stands in docs/run-directory.md.
 //
-// A line is about a planned run when the configs agree in every key that decides a result: all but `engine.*`. Keys
-// that a line lacks did not exist when it was written and have their defaults; a line with a key that exists no more
-// is about no run.
+// A line is about a planned run when the configs agree in every key that decides a result (config_keys.h). Keys that a
+// line lacks did not exist when it was written and have their defaults; a line with a key that exists no more is about
+// no run.
 #pragma once
 
 #include <cstdint>
@@ -14,12 +14,11 @@
 #include <vector>
 
 #include "siamese/train/config.h"
+#include "siamese/train/config_keys.h"
 #include "siamese/train/run_summary.h"
 #include "siamese/train/sweep_plan.h"
 
 namespace siamese::train {
-
-using ConfigTexts = std::vector<std::pair<std::string, std::string>>;  // ("optim.lr", "0.002")
 
 struct RecordLine {
   std::string sweep, dir, variant, scheme;
@@ -30,9 +29,6 @@ struct RecordLine {
   int64_t threads = 0;
   std::string cpu, version;  // of the machine and program that wrote the line
 };
-
-// The resolved config without `engine.*`, flattened.
-ConfigTexts result_config(const RunConfig& config);
 
 // The line of a run that ended in `run_dir`.
 RecordLine record_line(const std::string& sweep, const PlannedRun& run, const std::filesystem::path& run_dir,

@@ -9,8 +9,8 @@
 #include "siamese/base/check.h"
 #include "siamese/data/prefetch.h"
 #include "siamese/eval/inputs.h"
+#include "siamese/formats/convert.h"
 #include "siamese/io/run_dir.h"
-#include "siamese/io/safetensors.h"
 #include "siamese/models/registry.h"
 #include "siamese/models/weights.h"
 #include "siamese/ops/gradient.h"
@@ -21,14 +21,13 @@ namespace {
 // Weights of another scheme may fit by name and shape and yet compute something else: the scheme has to be the same.
 void load_initial_weights(const RunConfig& config, const models::Model& model) {
   try {
-    const auto file = io::resolve_checkpoint(config.init.from) / io::kModelFile;
-    const std::string scheme = stored_scheme(file);
-    if (!scheme.empty() && scheme != config.model.residual) {
-      throw DataError("expected a model with residual scheme " + config.model.residual + ", got " + scheme +
-                      (scheme == "pre" ? " (`siamese upcycle` converts Pre-Norm models)" : "") + " in " +
-                      file.string());
+    const WeightFiles stored = WeightFiles::open(io::resolve_checkpoint(config.init.from));
+    if (!stored.scheme.empty() && stored.scheme != config.model.residual) {
+      throw DataError("expected a model with residual scheme " + config.model.residual + ", got " + stored.scheme +
+                      (stored.scheme == "pre" ? " (`siamese upcycle` converts Pre-Norm models)" : "") + " in " +
+                      stored.files.path().string());
     }
-    models::load_tensors(file, models::named_values(model.parameters()));
+    formats::load_weights(stored.files, config.model, models::named_values(model.parameters()));
   } catch (const DataError& error) {
     throw DataError(std::string("init.from: ") + error.what());
   }
@@ -90,6 +89,22 @@ void Trainer::accumulate_gradients(const data::Batch& batch, SiteRecorder* recor
   if (recorder != nullptr) metrics.expert_load = load.shares;
 }
 
+void Trainer::judge(StepMetrics& metrics) {
+  const TrainConfig& train = config_.train;
+  if (!std::isfinite(metrics.loss) || !std::isfinite(metrics.grad_norm)) {
+    metrics.skipped = true;
+    metrics.skip_reason = SkipReason::non_finite;
+    return;
+  }
+  if (train.skip_outliers == 0) return;
+  const auto outlier =
+      judge_step(state_.window, metrics.loss, metrics.grad_norm, train.skip_outliers, train.skip_window);
+  if (!outlier) return;
+  metrics.skipped = true;
+  metrics.skip_reason = outlier->reason;
+  metrics.skip_z = outlier->z;
+}
+
 StepMetrics Trainer::step() {
   const TrainConfig& train = config_.train;
   if (!prefetcher_) prefetcher_ = std::make_unique<data::Prefetcher>(*training_data_, train.batch, state_.position);
@@ -103,7 +118,7 @@ StepMetrics Trainer::step() {
   gradients_.zero();
   accumulate_gradients(prefetcher_->next(), record ? &recorder : nullptr, metrics);
   metrics.grad_norm = optimizer_.gradient_norm();
-  metrics.skipped = !std::isfinite(metrics.loss) || !std::isfinite(metrics.grad_norm);
+  judge(metrics);
   if (!metrics.skipped) {
     optimizer_.step(metrics.lr, metrics.grad_norm);
     average_.update();
@@ -114,7 +129,8 @@ StepMetrics Trainer::step() {
   state_.position += static_cast<uint64_t>(train.batch);
   state_.applied_steps = optimizer_.applied_steps();
   state_.skipped_steps += metrics.skipped ? 1 : 0;
-  state_.skips_in_a_row = metrics.skipped ? state_.skips_in_a_row + 1 : 0;
+  const bool non_finite = metrics.skipped && metrics.skip_reason == SkipReason::non_finite;
+  state_.skips_in_a_row = non_finite ? state_.skips_in_a_row + 1 : 0;
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   metrics.tokens = static_cast<int64_t>(state_.position) * config_.model.context;
   metrics.step_ms = seconds * 1e3;

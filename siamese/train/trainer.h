@@ -27,12 +27,15 @@ class Trainer {
   explicit Trainer(const RunConfig& config, bool resuming = false);
   ~Trainer();
 
-  // One optimizer step. A non-finite loss or gradient leaves the weights as they were (metrics.skipped).
+  // One optimizer step. A non-finite loss or gradient, or an outlier (spike_guard.h), leaves weights, moments and
+  // averages as they were (metrics.skipped).
   StepMetrics step();
   // Of the averaged weights when the config says so.
   eval::Evaluation evaluate() const;
 
   void resume_from(const std::filesystem::path& checkpoint);
+  // Notes or clears the line of the last step that could not be written (TrainerState).
+  void set_unrecorded(std::string line) { state_.unrecorded = std::move(line); }
   std::filesystem::path save(const std::filesystem::path& run_dir);
 
   bool finished() const { return state_.step >= config_.train.steps; }
@@ -44,6 +47,8 @@ class Trainer {
  private:
   // Forward and backward over the batch; loss and further terms go into `metrics`.
   void accumulate_gradients(const data::Batch& batch, SiteRecorder* recorder, StepMetrics& metrics) const;
+  // Whether the update has to be left out, and why.
+  void judge(StepMetrics& metrics);
 
   RunConfig config_;
   std::unique_ptr<data::Batches> training_data_;  // before the model: bad data is found in no time

@@ -1,45 +1,72 @@
+// What a run does when it is asked to stop, and when a file goes away under it.
+#include "tests/cli/background.h"
 #include "tests/cli/command.h"
 #include <nlohmann/json.hpp>
 
 namespace siamese::cli {
 namespace {
 
-using Signals = CommandTest;
-
-TEST_F(Signals, InterruptAndTerminateSaveAndSayHowToGoOn) {
+class Signals : public CommandTest {
+ protected:
   const std::string endless = tiny + "train.steps=1000000 train.checkpoint_every=0 train.eval_every=0 ";
-  for (const auto& [name, code] : {std::pair{"INT", 130}, std::pair{"TERM", 143}}) {
-    const std::string out = std::string("run") + name;
-    const CommandResult result =
-        run(endless + "--out " + out, std::string("timeout --preserve-status -s ") + name + " 3");
-    EXPECT_EQ(result.exit_code, code) << result.error;
-    EXPECT_NE(result.error.find("siamese resume " + out), std::string::npos) << result.error;
-    EXPECT_EQ(nlohmann::json::parse(read(out + "/run.json"))["status"], "stopped");
-    EXPECT_TRUE(exists(out + "/latest"));
-    // Saved at a step, and going on from there: stop again a second later.
-    const auto stopped_at = nlohmann::json::parse(read(out + "/run.json"))["step"].get<int64_t>();
-    EXPECT_EQ(run("resume " + out, "timeout --preserve-status -s TERM 3").exit_code, 143);
-    EXPECT_GT(nlohmann::json::parse(read(out + "/run.json"))["step"].get<int64_t>(), stopped_at);
+
+  nlohmann::json run_file(const std::string& out) const { return nlohmann::json::parse(read(out + "/run.json")); }
+
+  // Waits until `lines` steps were written, sends the signals at once, and returns how the process ended.
+  int stop(Background& process, const std::string& out, int64_t lines, const std::vector<int>& signals) const {
+    EXPECT_TRUE(process.wait_until([&] { return has_lines(folder / out / "metrics.jsonl", lines); }))
+        << read("error.txt");
+    for (const int signal : signals) process.send(signal);
+    return process.wait();
+  }
+};
+
+TEST_F(Signals, AreAnsweredBySavingAndSayingHowToGoOn) {
+  for (const auto& [signal, code] : {std::pair{SIGINT, 130}, std::pair{SIGTERM, 143}, std::pair{SIGHUP, 129}}) {
+    const std::string out = "run" + std::to_string(signal);
+    Background process(folder, endless + "--out " + out);
+    EXPECT_EQ(stop(process, out, 3, {signal}), code) << read("error.txt");
+    EXPECT_NE(read("error.txt").find("stopped and saved; go on with: siamese resume " + out), std::string::npos)
+        << read("error.txt");
+    EXPECT_EQ(run_file(out)["status"], "stopped");
+    const auto stopped_at = run_file(out)["step"].get<int64_t>();
+    EXPECT_EQ(read(out + "/latest"), "step" + std::to_string(stopped_at) + "\n");
+    Background again(folder, "resume " + out);
+    EXPECT_EQ(stop(again, out, stopped_at + 3, {signal}), code) << read("error.txt");
+    EXPECT_GE(run_file(out)["step"].get<int64_t>(), stopped_at + 3);
   }
 }
 
-TEST_F(Signals, AKilledRunResumesToTheSameBits) {
-  const std::string longer = tiny + "train.steps=400 train.checkpoint_every=7 train.eval_every=0 train.record_every=0 ";
-  ASSERT_EQ(run(longer + "--out whole").exit_code, 0);
-  run(longer + "--out killed", "timeout -s KILL 1");
-  CommandResult result;
-  for (int tries = 0; tries < 10 && !exists("killed/step400"); ++tries) {
-    const std::string limit = tries < 2 ? "timeout -s KILL 1" : "";
-    result = run(exists("killed/config.yaml") ? "resume killed" : longer + "--out killed", limit);
-  }
-  ASSERT_TRUE(exists("killed/step400")) << result.error;
-  EXPECT_EQ(read("killed/step400/model.safetensors"), read("whole/step400/model.safetensors"));
-  EXPECT_EQ(read("killed/step400/optim.safetensors"), read("whole/step400/optim.safetensors"));
-  const auto lines = [this](const std::string& name) {
-    const std::string text = read(name);
-    return std::count(text.begin(), text.end(), '\n');
-  };
-  EXPECT_EQ(lines("killed/metrics.jsonl"), 400);
+// `timeout`, mpirun and batch systems signal a process and then its group: two signals, one request.
+TEST_F(Signals, TwiceAtOnceIsOneRequest) {
+  Background process(folder, endless + "--out run");
+  EXPECT_EQ(stop(process, "run", 3, {SIGTERM, SIGTERM, SIGINT}), 143) << read("error.txt");
+  EXPECT_EQ(run_file("run")["status"], "stopped");
+  EXPECT_TRUE(exists("run/latest"));
+}
+
+// In an evaluation that takes hours nobody looks whether a stop was asked for.
+TEST_F(Signals, AskingAgainLaterKills) {
+  Background process(folder, endless + "eval.batches=1000000 train.eval_every=1 --out run");
+  ASSERT_TRUE(process.wait_until([&] { return has_lines(folder / "run/metrics.jsonl", 1); })) << read("error.txt");
+  const auto first = std::chrono::steady_clock::now();
+  process.send(SIGTERM);
+  ASSERT_TRUE(process.wait_until([&] {
+    process.send(SIGTERM);
+    return process.ended();
+  }));
+  EXPECT_GT(std::chrono::steady_clock::now() - first, std::chrono::seconds(1));
+  EXPECT_EQ(process.wait(), 1000 + SIGTERM);
+}
+
+TEST_F(Signals, AFileThatIsCutShortIsExplained) {
+  write("tokens.bin", std::string(1 << 20, '\0'));
+  Background process(folder, endless + "data.source=tokens data.train=[tokens.bin] model.vocab=64 --out run");
+  ASSERT_TRUE(process.wait_until([&] { return has_lines(folder / "run/metrics.jsonl", 3); })) << read("error.txt");
+  std::filesystem::resize_file(folder / "tokens.bin", 0);
+  EXPECT_EQ(process.wait(), 3);
+  EXPECT_NE(read("error.txt").find("siamese: a file that is being read was cut short (SIGBUS)\n"), std::string::npos)
+      << read("error.txt");
 }
 
 }  // namespace

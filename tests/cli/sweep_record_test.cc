@@ -1,3 +1,4 @@
+#include "tests/cli/background.h"
 #include "tests/cli/command.h"
 #include <nlohmann/json.hpp>
 
@@ -106,20 +107,42 @@ TEST_F(SweepRecords, ABrokenRecordStopsTheSweepBeforeItStarts) {
 TEST_F(SweepRecords, AnInterruptedSweepKeepsWhatItHas) {
   const std::string endless = "[{model.residual: pre}, {model.residual: pre, train.steps: 1000000, label: long}]";
   write_sweep("s.yaml", endless, "[1]");
-  const std::string limit = "timeout --preserve-status -s TERM 15";
-  const CommandResult stopped = run("sweep sweeps/s.yaml", limit);
-  EXPECT_EQ(stopped.exit_code, 143) << stopped.error;
+  // Stops the sweep when its second run has done so many steps.
+  const auto stop_at = [this](int64_t steps) {
+    Background sweep(folder, "sweep sweeps/s.yaml");
+    EXPECT_TRUE(sweep.wait_until([&] { return has_lines(folder / "runs/s/long-seed1/metrics.jsonl", steps); }));
+    sweep.send(SIGTERM);
+    EXPECT_EQ(sweep.wait(), 143) << read("error.txt");
+  };
+  stop_at(3);
+  EXPECT_NE(read("error.txt").find("stopped and saved; go on with the same command"), std::string::npos);
   EXPECT_EQ(lines(), 1);
   const auto step = [this] { return nlohmann::json::parse(read("runs/s/long-seed1/run.json"))["step"].get<int64_t>(); };
   const int64_t reached = step();
   EXPECT_NE(run("sweep sweeps/s.yaml --dry-run").out.find("long-seed1  to do: begun here"), std::string::npos);
-  const CommandResult again = run("sweep sweeps/s.yaml", limit);
-  EXPECT_EQ(again.exit_code, 143) << again.error;
-  EXPECT_NE(again.error.find("recorded before: finished"), std::string::npos) << again.error;
-  EXPECT_GT(step(), reached);
+  stop_at(reached + 3);
+  EXPECT_NE(read("error.txt").find("recorded before: finished"), std::string::npos) << read("error.txt");
+  EXPECT_GE(step(), reached + 3);
   EXPECT_EQ(lines(), 1);
   // What would be continued has to be the run that is asked for, to the last key.
   expect_refusal("sweep sweeps/s.yaml --quiet engine.threads=2", 2, "another config");
+}
+
+// The hours are those of the whole sweep, and no part of what a run is: neither for its record nor for going on.
+TEST_F(SweepRecords, ALimitOfHoursStopsTheSweepAndIsTakenAnew) {
+  write_sweep("s.yaml", two, "[1]");
+  const CommandResult first = run("sweep sweeps/s.yaml train.max_hours=1e-9");
+  EXPECT_EQ(first.exit_code, 75) << first.error;
+  EXPECT_NE(first.error.find("train.max_hours is over: stopped and saved; go on with the same command"),
+            std::string::npos)
+      << first.error;
+  EXPECT_TRUE(exists("runs/s/pre-seed1/step1"));
+  EXPECT_FALSE(exists("runs/s/broken-seed1"));
+  const CommandResult second = run("sweep sweeps/s.yaml train.max_hours=2 train.keep_last=1");
+  EXPECT_EQ(second.exit_code, 0) << second.error;
+  EXPECT_FALSE(exists("runs/s/pre-seed1/step1"));
+  EXPECT_EQ(lines(), 2);
+  EXPECT_NE(run("sweep sweeps/s.yaml --dry-run --out other").out.find("2 recorded"), std::string::npos);
 }
 
 }  // namespace

@@ -160,6 +160,17 @@ TEST_F(AtomicDirectoryTest, NamesAPathThatCannotBeCreated) {
                             {below_a_file.string(), "Not a directory"});
 }
 
+TEST_F(AtomicDirectoryTest, RemovesAFolderAndSaysWhenItCannot) {
+  put("step5/model", "x");
+  put("step5/inner/more", "x");
+  put(of_this_process("step5", ".tmp-") + "/stale", "x");
+  put("step6/model", "x");
+  remove_folder(folder_ / "step5");
+  EXPECT_EQ(names(), std::vector<std::string>{"step6"});
+  expect_error<SystemError>([&] { remove_folder(folder_ / "step5"); },
+                            {"cannot remove", (folder_ / "step5").string(), "No such file"});
+}
+
 TEST_F(StaleTest, RemovesWhatTheDeadLeft) {
   const pid_t living = ::fork();
   if (living == 0) {

@@ -57,6 +57,22 @@ TEST_F(RunDirTest, ListsCompleteCheckpointsInOrder) {
   EXPECT_EQ(list_checkpoints(folder_), (std::vector<int64_t>{3, 20, 1000}));
 }
 
+TEST_F(RunDirTest, ToResumeACheckpointNeedsWhatItsStateNames) {
+  put_checkpoint("step5");
+  put("step5/trainer.json", R"({"format": 1, "files": ["ema.safetensors"]})");
+  EXPECT_TRUE(list_checkpoints(folder_).empty());
+  EXPECT_TRUE(missing_files(folder_ / "step5", CheckpointUse::weights).empty());
+  expect_error<DataError>([&] { resolve_checkpoint(folder_ / "step5", CheckpointUse::resume); },
+                          {"step5", "missing ema.safetensors"});
+  put("step5/ema.safetensors", "");
+  EXPECT_EQ(list_checkpoints(folder_), std::vector<int64_t>{5});
+  // What is wrong with the rest of it is said by whoever reads it.
+  for (const std::string odd : {"", "{", "[]", R"({"files": 7})", R"({"files": [7, {}]})"}) {
+    put("step5/trainer.json", odd);
+    EXPECT_TRUE(missing_files(folder_ / "step5", CheckpointUse::resume).empty()) << odd;
+  }
+}
+
 TEST_F(RunDirTest, ResolvesARunToItsLatest) {
   put_checkpoint("step5");
   put_checkpoint("step10");

@@ -85,6 +85,21 @@ TEST_F(ReaderTest, RepeatedStepsAfterAResumeReplaceTheOlder) {
   EXPECT_EQ(run.step, 2);
 }
 
+TEST_F(ReaderTest, SkippedStepsAreCountedByReason) {
+  const std::string lines = R"({"step": 1, "loss": 2, "skipped": false}
+{"step": 2, "loss": null, "skipped": true}
+{"step": 3, "loss": null, "skipped": true, "skip_reason": "non_finite"}
+{"step": 4, "loss": 90, "skipped": true, "skip_reason": "loss", "skip_z": 7.5}
+{"step": 5, "loss": 2, "skipped": true, "skip_reason": "grad_norm", "skip_z": 8.5}
+{"step": 6, "loss": 2, "skipped": false, "skip_reason": "loss"}
+)";
+  fs::create_directories(root_ / "run");
+  write_text(root_ / "run" / "metrics.jsonl", lines);
+  const RunRecord run = read_run(root_ / "run");
+  EXPECT_EQ(run.metrics.skipped, 4);
+  EXPECT_EQ(run.metrics.outliers, 2);
+}
+
 TEST_F(ReaderTest, NullAndForeignValuesAreMissing) {
   fs::create_directories(root_ / "run");
   write_text(root_ / "run" / "metrics.jsonl",

@@ -48,6 +48,12 @@ TEST(RunConfig, RefusalsNameTheKey) {
   EXPECT_NE(refusal("engine.ops=quick").find("engine.ops: expected one of auto, plain, fused"), std::string::npos);
   EXPECT_NE(refusal("optim.schedule.final=2").find("optim.schedule.final"), std::string::npos);
   EXPECT_NE(refusal("init.cut=-1").find("init.cut"), std::string::npos);
+  EXPECT_NE(refusal("train.keep_last=-1").find("train.keep_last: expected a number >= 0, got -1"), std::string::npos);
+  EXPECT_NE(refusal("train.keep_every=-1").find("train.keep_every"), std::string::npos);
+  EXPECT_NE(refusal("train.max_hours=-1").find("train.max_hours: expected a number >= 0"), std::string::npos);
+  EXPECT_NE(refusal("train.skip_outliers=-1").find("train.skip_outliers"), std::string::npos);
+  EXPECT_NE(refusal("train.skip_window=7").find("train.skip_window: expected a number from 8 to 65536, got 7"),
+            std::string::npos);
   EXPECT_NE(refusal("init.cut=1e-300").find("init.cut"), std::string::npos);
 }
 

@@ -62,6 +62,11 @@ function valLossDetail(family, last) {
   return `step ${formatCount(last.step)}` + (family.images ? "" : perplexity);
 }
 
+function skippedText(run) {
+  if (!run.skipped) return null;
+  return plural(run.skipped, "step") + " skipped" + (run.outliers ? `, ${formatCount(run.outliers)} as outliers` : "");
+}
+
 function runNumbers(family, run) {
   const total = run.steps || run.step;
   const seen = family.images ? (isNumber(run.seconds) ? `median; ${formatDuration(run.seconds)} in all` : "median")
@@ -73,7 +78,7 @@ function runNumbers(family, run) {
     isNumber(run.accuracy) && keyNumber("Accuracy", formatPercent(run.accuracy), "exact answers"),
     ...runMeasures(run),
     keyNumber(family.speed.title, formatShort(run[family.speed.field]), seen),
-    keyNumber("Parameters", run.parameters ? formatShort(run.parameters) : MISSING, run.skipped ? plural(run.skipped, "step") + " skipped" : null),
+    keyNumber("Parameters", run.parameters ? formatShort(run.parameters) : MISSING, skippedText(run)),
   ];
 }
 

@@ -1,0 +1,107 @@
+#include "siamese/cli/convert_config.h"
+
+#include <filesystem>
+
+#include "siamese/base/check.h"
+#include "siamese/cli/paths.h"
+#include "siamese/config/load.h"
+#include "siamese/config/yaml.h"
+#include "siamese/formats/hf_config.h"
+#include "siamese/io/atomic_file.h"
+#include "siamese/io/run_dir.h"
+
+namespace siamese::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using config::Value;
+using formats::Layout;
+
+constexpr std::string_view kHfConfigFile = "config.json";
+
+// The tree of a run config as far as somebody said something, and what config.json leaves to transformers.
+struct Said {
+  Value root = Value::map();
+  Value defaults = Value::map();
+  std::vector<std::string> notes;
+
+  void add_model(const Value& model) {
+    Value tree = Value::map();
+    tree["model"] = model;
+    config::merge(root, tree);
+  }
+  void add_hf(Layout layout, const fs::path& path) {
+    const auto hf = formats::read_hf_config(layout, io::read_file(path), path.string());
+    add_model(hf.model);
+    config::merge(defaults, hf.defaults);
+  }
+};
+
+// A config.yaml of ours is resolved: it names its scheme. Others (OLMo writes one, too) have other keys.
+void add_beside(const fs::path& path, Said& said) {
+  if (!fs::is_regular_file(path)) return;
+  Value tree;
+  try {
+    tree = config::parse_yaml(io::read_file(path), path.string());
+  } catch (const UsageError& error) {
+    throw DataError(error.what());
+  }
+  const Value* const model = tree.find("model");
+  if (model != nullptr && model->find("residual") != nullptr) {
+    config::merge(said.root, tree);
+  } else {
+    said.notes.push_back(path.string() + ": not read: not a config of siamese");
+  }
+}
+
+// The layout whose keys a config.json has that does not say what it is.
+Layout hf_layout(Layout from, Layout to) {
+  if (formats::is_hugging_face(from)) return from;
+  return formats::is_hugging_face(to) ? to : Layout::hf_siamese;
+}
+
+void add_given_hf(const fs::path& path, Layout from, Layout to, Said& said) {
+  const std::string text = io::read_file(path);
+  said.add_hf(formats::layout_of_hf_config(text, path.string(), hf_layout(from, to)), path);
+}
+
+void add_given(const std::string& given, Layout from, Layout to, Said& said) {
+  const fs::path path(given);
+  if (fs::is_directory(path)) {
+    if (!fs::exists(path / io::kConfigFile) && fs::exists(path / kHfConfigFile)) {
+      return add_given_hf(path / kHfConfigFile, from, to, said);
+    }
+    const fs::path file = (fs::exists(path / io::kConfigFile) ? path : io::resolve_checkpoint(path)) / io::kConfigFile;
+    return config::merge(said.root, config::parse_yaml(io::read_file(file), file.string()));
+  }
+  if (path.extension() == ".json") return add_given_hf(path, from, to, said);
+  const Value tree = config::load(given, {}, config_folders());
+  if (is_sweep(tree)) throw UsageError("--config " + given + ": is a sweep, not one run");
+  config::merge(said.root, tree);
+}
+
+}  // namespace
+
+ConvertConfig convert_config(const io::TensorFiles& files, const formats::StoredTensors& stored, Layout to,
+                             const std::string& given, const std::vector<std::string>& overrides) {
+  const Layout from = stored.layout();
+  const fs::path folder = files.path().parent_path();
+  Said said;
+  if (formats::is_hugging_face(from) && fs::is_regular_file(folder / kHfConfigFile)) {
+    said.add_hf(from, folder / kHfConfigFile);
+  }
+  add_beside(folder / io::kConfigFile, said);
+  said.add_model(formats::said_by_metadata(files));
+  if (!given.empty()) add_given(given, from, to, said);
+  for (const auto& assignment : overrides) config::apply_override(said.root, assignment);
+
+  // Whoever evaluates names the data; a config has to have some.
+  if (said.root.find("data") == nullptr) config::set_path(said.root, "data.source", Value::scalar("random"));
+  const Value* const model = said.root.find("model");
+  const bool is_section = model != nullptr && model->is_map();
+  auto settings = formats::model_settings(stored, is_section ? *model : Value::map(), said.defaults);
+  if (is_section || model == nullptr || model->kind == Value::Kind::null) said.root["model"] = settings.model;
+  return {train::read_config(said.root), std::move(settings.assumed), std::move(said.notes)};
+}
+
+}  // namespace siamese::cli

@@ -1,0 +1,222 @@
+#include "siamese/formats/hf_config.h"
+
+#include <nlohmann/json.hpp>
+
+#include "siamese/base/check.h"
+#include "siamese/base/nearest.h"
+#include "siamese/config/fields.h"
+#include "siamese/io/message.h"
+
+namespace siamese::formats {
+namespace {
+
+using nlohmann::json;
+
+struct HfName {
+  Layout layout;
+  std::string_view model_type;
+  std::string_view architecture;
+};
+constexpr HfName kHfNames[] = {{Layout::hf_llama, "llama", "LlamaForCausalLM"},
+                               {Layout::hf_olmo2, "olmo2", "Olmo2ForCausalLM"},
+                               {Layout::hf_gpt2, "gpt2", "GPT2LMHeadModel"},
+                               {Layout::hf_siamese, "siamese", "SiameseForCausalLM"}};
+
+const HfName& hf_name(Layout layout) {
+  for (const HfName& name : kHfNames) {
+    if (name.layout == layout) return name;
+  }
+  SIAMESE_INVARIANT(!"a layout of transformers");
+  return kHfNames[0];
+}
+
+json parse_object(std::string_view text, const std::string& file) {
+  constexpr int kDeepest = 32;
+  const auto limit = [&](int depth, json::parse_event_t, const json&) {
+    if (depth > kDeepest) throw DataError(file + ": nested too deeply for a config.json");
+    return true;
+  };
+  json parsed;
+  try {
+    parsed = json::parse(text, limit);
+  } catch (const json::exception&) {
+    throw DataError(file + ": not valid JSON");
+  }
+  if (!parsed.is_object()) throw DataError(file + ": expected an object of keys");
+  return parsed;
+}
+
+// Reads one key after the other into the model section.
+class HfReader {
+ public:
+  HfReader(const json& object, const std::string& file) : object_(object), file_(file) {}
+
+  [[noreturn]] void refuse(const std::string& key, const std::string& expected, const json& got) const {
+    throw DataError(file_ + ": " + key + ": expected " + expected + ", got " + io::in_quotes(got.dump()));
+  }
+  // nullptr when the key is missing or null.
+  const json* find(const char* key) const {
+    const auto found = object_.find(key);
+    return found == object_.end() || found->is_null() ? nullptr : &*found;
+  }
+  void take_size(const char* key, std::string_view ours) {
+    const json* const value = find(key);
+    if (value == nullptr) return;
+    if (!value->is_number_integer() || *value < 1) refuse(key, "a whole number >= 1", *value);
+    put(ours, config::print(value->get<int64_t>()));
+  }
+  void take_number(const char* key, std::string_view ours) {
+    if (const json* const value = find(key)) put_number(key, *value, ours);
+  }
+  void put_number(const std::string& key, const json& value, std::string_view ours) {
+    if (!value.is_number() || !(value.get<double>() > 0)) refuse(key, "a number > 0", value);
+    put(ours, config::print(value.get<double>()));
+  }
+  void take_flag(const char* key, std::string_view ours) {
+    const json* const value = find(key);
+    if (value == nullptr) return;
+    if (!value->is_boolean()) refuse(key, "true or false", *value);
+    put(ours, config::print(value->get<bool>()));
+  }
+  // A key that may only have one of these values; missing is as good.
+  void require(const char* key, const std::vector<json>& allowed) const {
+    const json* const value = find(key);
+    if (value == nullptr) return;
+    std::vector<std::string> texts;
+    for (const json& one : allowed) {
+      if (one == *value) return;
+      texts.push_back(one.dump());
+    }
+    refuse(key, join(texts, " or "), *value);
+  }
+  void put(std::string_view ours, config::Value value) {
+    value.where = file_;
+    model_[ours] = std::move(value);
+  }
+  config::Value model() const { return model_; }
+
+ private:
+  const json& object_;
+  const std::string& file_;
+  config::Value model_ = config::Value::map();
+};
+
+bool is_default_rope(const json& rope) {
+  for (const char* const key : {"rope_type", "type"}) {
+    if (rope.contains(key) && rope[key] != "default") return false;
+  }
+  const auto partial = rope.find("partial_rotary_factor");
+  return partial == rope.end() || partial->is_null() || *partial == 1;
+}
+
+// Older files have rope_theta and rope_scaling, newer ones both in rope_parameters.
+void read_rope(HfReader& reader) {
+  reader.take_number("rope_theta", "rope_theta");
+  for (const char* const key : {"rope_scaling", "rope_parameters"}) {
+    const json* const rope = reader.find(key);
+    if (rope == nullptr) continue;
+    if (!rope->is_object() || !is_default_rope(*rope)) reader.refuse(key, "plain rotary positions", *rope);
+    const auto theta = rope->find("rope_theta");
+    if (theta != rope->end()) reader.put_number(std::string(key) + ".rope_theta", *theta, "rope_theta");
+  }
+  reader.require("partial_rotary_factor", {1.0});
+}
+
+void read_llama(HfReader& reader) {
+  reader.take_size("hidden_size", "width");
+  reader.take_size("num_hidden_layers", "blocks");
+  reader.take_size("num_attention_heads", "heads");
+  reader.take_size("num_key_value_heads", "kv_heads");
+  reader.take_size("intermediate_size", "ffn_width");
+  reader.take_size("vocab_size", "vocab");
+  reader.take_size("max_position_embeddings", "context");
+  reader.take_number("rms_norm_eps", "norm_eps");
+  reader.take_flag("tie_word_embeddings", "tied");
+  reader.require("hidden_act", {"silu"});
+  reader.require("attention_bias", {false});
+  reader.require("mlp_bias", {false});
+  const json* const width = reader.find("hidden_size");
+  const json* const heads = reader.find("num_attention_heads");
+  if (width != nullptr && heads != nullptr) reader.require("head_dim", {width->get<int64_t>() / heads->get<int64_t>()});
+  read_rope(reader);
+}
+
+void read_gpt2(HfReader& reader) {
+  reader.take_size("n_embd", "width");
+  reader.take_size("n_layer", "blocks");
+  reader.take_size("n_head", "heads");
+  reader.take_size("n_positions", "context");
+  reader.take_size("n_inner", "ffn_width");  // null: 4 n_embd, which the tensors tell
+  reader.take_size("vocab_size", "vocab");
+  reader.take_number("layer_norm_epsilon", "norm_eps");
+  reader.take_flag("tie_word_embeddings", "tied");
+  reader.require("activation_function", {"gelu_new", "gelu_pytorch_tanh"});  // two names of one function
+  reader.require("scale_attn_weights", {true});
+  reader.require("scale_attn_by_inverse_layer_idx", {false});
+  reader.require("add_cross_attention", {false});
+}
+
+}  // namespace
+
+HfConfig read_hf_config(Layout layout, std::string_view text, const std::string& file) {
+  const json object = parse_object(text, file);
+  HfReader reader(object, file);
+  // The public hybrid model's type is not fixed by transformers.
+  if (layout != Layout::hf_siamese) reader.require("model_type", {std::string(hf_name(layout).model_type)});
+  if (layout == Layout::hf_gpt2) {
+    read_gpt2(reader);
+  } else {
+    read_llama(reader);
+  }
+  HfConfig read{reader.model(), config::Value::map()};
+  const bool documented = layout == Layout::hf_llama || layout == Layout::hf_olmo2;
+  if (documented && read.model.find("rope_theta") == nullptr) {
+    read.defaults["rope_theta"] = config::print(10000.0);
+  }
+  return read;
+}
+
+Layout layout_of_hf_config(std::string_view text, const std::string& file, Layout otherwise) {
+  const json object = parse_object(text, file);
+  for (const HfName& name : kHfNames) {
+    const auto type = object.find("model_type");
+    if (type != object.end() && *type == std::string(name.model_type)) return name.layout;
+  }
+  return otherwise;
+}
+
+std::string hf_config_text(Layout layout, const models::ModelConfig& config, std::string_view torch_dtype) {
+  nlohmann::ordered_json text = {{"architectures", {std::string(hf_name(layout).architecture)}},
+                                 {"model_type", std::string(hf_name(layout).model_type)},
+                                 {"torch_dtype", std::string(torch_dtype)},
+                                 {"vocab_size", config.vocab},
+                                 {"tie_word_embeddings", config.tied},
+                                 {"bos_token_id", nullptr},  // the defaults of the package may lie past the vocabulary
+                                 {"eos_token_id", nullptr}};
+  if (layout == Layout::hf_gpt2) {
+    text.update({{"n_embd", config.width},
+                 {"n_layer", config.blocks},
+                 {"n_head", config.heads},
+                 {"n_positions", config.context},
+                 {"n_inner", config.ffn_width},
+                 {"layer_norm_epsilon", config.norm_eps},
+                 {"activation_function", "gelu_new"}});
+    return text.dump(2) + "\n";
+  }
+  text.update({{"hidden_size", config.width},
+               {"num_hidden_layers", config.blocks},
+               {"num_attention_heads", config.heads},
+               {"num_key_value_heads", config.kv_heads},
+               {"head_dim", config.width / config.heads},
+               {"intermediate_size", config.ffn_width},
+               {"max_position_embeddings", config.context},
+               {"rms_norm_eps", config.norm_eps},
+               {"rope_theta", config.rope_theta},
+               {"rope_parameters", {{"rope_type", "default"}, {"rope_theta", config.rope_theta}}},
+               {"hidden_act", "silu"},
+               {"attention_bias", false},
+               {"mlp_bias", false}});
+  return text.dump(2) + "\n";
+}
+
+}  // namespace siamese::formats

@@ -1,0 +1,29 @@
+// config.json of the transformers package <-> the model section. What would change the function and is not ours
+// (another activation, biases, scaled rotary frequencies, a head width of its own) is refused by its key.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "siamese/config/value.h"
+#include "siamese/formats/layout.h"
+#include "siamese/models/config.h"
+
+namespace siamese::formats {
+
+struct HfConfig {
+  config::Value model;     // keys of the model section that it says
+  config::Value defaults;  // those that it leaves to the package: old files have no rope_theta and mean 10000
+};
+
+// `file` is what errors call it, DataError. hf-llama, hf-olmo2 and hf-siamese share their keys; a `model_type` of
+// another architecture than the layout's is refused.
+HfConfig read_hf_config(Layout layout, std::string_view json, const std::string& file);
+
+// The layout whose config.json this is, by its `model_type`; `otherwise` when that is none of ours.
+Layout layout_of_hf_config(std::string_view json, const std::string& file, Layout otherwise);
+
+// The other way. `torch_dtype` is transformers' name ("bfloat16").
+std::string hf_config_text(Layout layout, const models::ModelConfig& config, std::string_view torch_dtype);
+
+}  // namespace siamese::formats

@@ -1,0 +1,69 @@
+// A layout: how published files name, shape and join the tensors of a model, as one static table. A tensor of theirs is
+// one of ours (docs/checkpoints.md) renamed, split, joined, transposed or reshaped; no number changes.
+#pragma once
+
+#include <array>
+#include <span>
+#include <string_view>
+
+#include "siamese/base/enum_text.h"
+
+namespace siamese::formats {
+
+enum class Layout { siamese, official_lm, official_deit, official_dit, hf_llama, hf_olmo2, hf_gpt2, hf_siamese };
+
+// d = width, f = FFN width, c = channels, p = patch, n = positions. Linear weights of ours are [out, in].
+enum class Form {
+  same,
+  qkv,         // theirs three matrices, ours their rows: q, k, v
+  up_gate,     // theirs two, ours their rows: up, gate
+  transposed,  // theirs [in, out] (Conv1D of GPT-2), ours [out, in]; a bias is the same
+  filters,     // theirs [d, c, p, p] (a convolution), ours [d, c p p]; a bias is the same
+  token,       // theirs [1, 1, d], ours [d]
+  table,       // theirs [1, n, d], ours [n, d]
+};
+
+// Patterns of names: `*` is a block's number, and a last part `+` is weight or bias.
+struct Rule {
+  std::string_view ours;
+  std::array<std::string_view, 3> theirs;  // as many as the form joins
+  Form form = Form::same;
+};
+
+// model.<key>: what a file of this layout means, and another text that means the same there.
+struct Setting {
+  std::string_view key;
+  std::string_view value;
+  std::string_view alias = "";
+};
+
+struct LayoutTable {
+  std::span<const Rule> rules;                     // empty: the names are ours
+  std::span<const Setting> fixed = {};             // what the layout means: checked on export, the default on import
+  std::span<const Setting> documented = {};        // what its authors document and no tensor tells
+  std::span<const std::string_view> ignored = {};  // fixed tables that old files carry
+  std::string_view optional_prefix = "";           // old files lack it
+  bool all_kv_heads = false;                       // kv_heads = heads
+};
+
+const LayoutTable& table_of(Layout layout);
+
+// Layouts of folders with a config.json that transformers reads.
+constexpr bool is_hugging_face(Layout layout) { return layout >= Layout::hf_llama; }
+
+// UsageError with the known names.
+Layout layout_from_text(std::string_view flag, std::string_view text);
+
+}  // namespace siamese::formats
+
+template <>
+struct siamese::EnumText<siamese::formats::Layout> {
+  static constexpr EnumNames<formats::Layout, 8> names{{{formats::Layout::siamese, "siamese"},
+                                                        {formats::Layout::official_lm, "official-lm"},
+                                                        {formats::Layout::official_deit, "official-deit"},
+                                                        {formats::Layout::official_dit, "official-dit"},
+                                                        {formats::Layout::hf_llama, "hf-llama"},
+                                                        {formats::Layout::hf_olmo2, "hf-olmo2"},
+                                                        {formats::Layout::hf_gpt2, "hf-gpt2"},
+                                                        {formats::Layout::hf_siamese, "hf-siamese"}}};
+};

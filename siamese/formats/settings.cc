@@ -1,0 +1,111 @@
+#include "siamese/formats/settings.h"
+
+#include "siamese/base/check.h"
+#include "siamese/base/nearest.h"
+#include "siamese/config/fields.h"
+#include "siamese/config/yaml.h"
+#include "siamese/formats/infer.h"
+
+namespace siamese::formats {
+namespace {
+
+bool says(const config::Value& model, std::string_view key, std::string_view value) {
+  const config::Value* const found = model.find(key);
+  return found != nullptr && found->text == value;
+}
+
+// The keys that decide what a model computes and that no shape tells. (The default of a key is no knowledge.)
+std::vector<std::string> needed_keys(const config::Value& model) {
+  std::vector<std::string> keys = {"residual", "width", "blocks", "heads", "ffn", "norm", "norm_eps"};
+  const bool images = says(model, "family", "vit") || says(model, "family", "dit");
+  if (images) {
+    keys.insert(keys.end(), {"patch", "image", "channels", "classes"});
+    if (says(model, "family", "dit")) keys.insert(keys.end(), {"label_dropout", "learn_sigma"});
+  } else {
+    keys.emplace_back("vocab");
+    if (!says(model, "positions", "learned")) keys.emplace_back("rope_theta");
+  }
+  if (says(model, "family", "moe")) keys.insert(keys.end(), {"experts_per_token", "renormalise"});
+  return keys;
+}
+
+void require_known(const config::Value& model) {
+  std::vector<std::string> unknown;
+  std::vector<std::string> ways;
+  for (const std::string& key : needed_keys(model)) {
+    if (model.find(key) != nullptr) continue;
+    unknown.push_back("model." + key);
+    ways.push_back("model." + key + "=...");
+  }
+  if (unknown.empty()) return;
+  throw UsageError(join(unknown) + ": the tensors do not tell " + (unknown.size() > 1 ? "them" : "it") + "; give " +
+                   join(ways, " ") + ", or --config");
+}
+
+}  // namespace
+
+ModelSettings model_settings(const StoredTensors& stored, const config::Value& said, const config::Value& defaults) {
+  const LayoutTable& table = table_of(stored.layout());
+  ModelSettings settings{config::Value::map(), {}};
+  for (const Setting& setting : table.fixed) {
+    settings.model[setting.key] = config::Value::scalar(std::string(setting.value));
+  }
+  config::Value known = settings.model;
+  config::merge(known, said);
+  config::Value told = told_by_tensors(stored, known);
+  config::merge(told, said);
+  const auto assume = [&](std::string_view key, const std::string& value, const std::string& why) {
+    if (told.find(key) != nullptr) return;
+    settings.model[key] = config::Value::scalar(value);
+    settings.assumed.push_back({"model." + std::string(key), value, why});
+  };
+  for (const Setting& setting : table.documented) {
+    assume(setting.key, std::string(setting.value), "documented for " + std::string(enum_text(stored.layout())));
+  }
+  for (const auto& [key, value] : defaults.entries)
+    assume(key, value.text, "transformers' default, config.json has none");
+  config::merge(settings.model, told);
+  require_known(settings.model);
+  const bool text = says(settings.model, "family", "lm") || says(settings.model, "family", "moe");
+  if (text) assume("context", std::to_string(models::ModelConfig().context), "the default: no tensor tells it");
+  return settings;
+}
+
+void check_export(Layout layout, const models::ModelConfig& config) {
+  const LayoutTable& table = table_of(layout);
+  const config::Value values = config::print(config);
+  const std::string name(enum_text(layout));
+  for (const Setting& setting : table.fixed) {
+    const config::Value* const value = values.find(setting.key);
+    SIAMESE_INVARIANT(value != nullptr);
+    if (value->text == setting.value || (!setting.alias.empty() && value->text == setting.alias)) continue;
+    throw UsageError("model." + std::string(setting.key) + ": expected " + std::string(setting.value) +
+                     (setting.alias.empty() ? "" : " or " + std::string(setting.alias)) + " for layout " + name +
+                     ", got " + value->text);
+  }
+  if (table.all_kv_heads && config.kv_heads != config.heads) {
+    throw UsageError("model.kv_heads: expected " + std::to_string(config.heads) + " (model.heads) for layout " + name +
+                     ", got " + std::to_string(config.kv_heads));
+  }
+}
+
+config::Value said_by_metadata(const io::TensorFiles& files) {
+  config::Value model = config::Value::map();
+  const auto& metadata = files.metadata();
+  if (const auto residual = metadata.find("residual"); residual != metadata.end()) {
+    model["residual"] = config::Value::scalar(residual->second, files.path().string());
+  }
+  if (const auto text = metadata.find("model"); text != metadata.end()) {
+    const std::string source = files.path().string() + " (metadata model)";
+    try {
+      const config::Value stored = config::parse_yaml(text->second, source);
+      if (!stored.is_map()) throw DataError(source + ": expected a map of keys, got " + stored.kind_text());
+      config::merge(model, stored);
+    } catch (const UsageError& error) {
+      throw DataError(error.what());
+    }
+  }
+  return model;
+}
+
+}  // namespace siamese::formats

@@ -1,0 +1,40 @@
+// The config of a model that is converted, from everybody who knows something of it, and whether a model is what a
+// layout means. Lowest first:
+//   the layout's fixed settings, what its authors document < what the tensors tell < what is said: config.json,
+//   config.yaml, metadata, --config, overrides
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "siamese/config/value.h"
+#include "siamese/formats/stored.h"
+#include "siamese/models/config.h"
+
+namespace siamese::formats {
+
+// A value that nobody said and no tensor tells.
+struct Assumption {
+  std::string key;  // "model.norm_eps"
+  std::string value;
+  std::string why;
+};
+
+struct ModelSettings {
+  config::Value model;  // keys of the model section, to be read and resolved
+  std::vector<Assumption> assumed;
+};
+
+// `said`: keys of the model section; `defaults`: those that a config.json leaves to transformers. UsageError naming
+// every key that decides what the model computes and that nobody told; DataError when the tensors have other names than
+// the layout's.
+ModelSettings model_settings(const StoredTensors& stored, const config::Value& said,
+                             const config::Value& defaults = config::Value::map());
+
+// UsageError naming key, expected, got when `config` (resolved) is not what `layout` means.
+void check_export(Layout layout, const models::ModelConfig& config);
+
+// What the metadata of a file says of its model: `model`, or the scheme alone; an empty map when nothing.
+config::Value said_by_metadata(const io::TensorFiles& files);
+
+}  // namespace siamese::formats

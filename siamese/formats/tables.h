@@ -1,0 +1,19 @@
+// The tables, one function each; layout.h says what they hold.
+#pragma once
+
+#include "siamese/formats/layout.h"
+
+namespace siamese::formats {
+
+// The published SiameseNorm model files (official_tables.cc).
+const LayoutTable& official_lm_table();
+const LayoutTable& official_deit_table();
+const LayoutTable& official_dit_table();
+
+// The names of the transformers package (hf_tables.cc).
+const LayoutTable& hf_llama_table();
+const LayoutTable& hf_olmo2_table();
+const LayoutTable& hf_gpt2_table();
+const LayoutTable& hf_siamese_table();
+
+}  // namespace siamese::formats

@@ -1,0 +1,36 @@
+// What the keys of a config mean to a run that exists already: one place for the two questions.
+//
+// Which keys decide a result? All but engine.* (the same up to rounding), train.max_hours, train.keep_last and
+// train.keep_every. Two runs that agree in the others are the same run to a sweep and its record.
+//
+// Which keys may be edited in RUN/config.yaml between a stop and a resume? Those that change neither what a step
+// computes nor what it is computed from: engine.*, eval.*, and of train: steps, eval_every, checkpoint_every,
+// record_every, keep_last, keep_every, max_hours, max_skips. train.steps moves the end; a schedule that depends on the
+// end then takes other learning rates from there on, which is said when the run goes on.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "siamese/train/config.h"
+
+namespace siamese::train {
+
+using ConfigTexts = std::vector<std::pair<std::string, std::string>>;  // ("optim.lr", "0.002")
+
+bool decides_result(std::string_view key);
+bool may_be_edited(std::string_view key);
+
+// The resolved config without the keys that decide no result, flattened.
+ConfigTexts result_config(const RunConfig& config);
+
+// Before a run goes on: DataError naming the first keys that differ between RUN/config.yaml (`now`) and the config of
+// the checkpoint (`then`), both values, and what to do, unless they may be edited. Returns what the user should hear
+// about those that may be, or "".
+std::string check_edits(const RunConfig& now, const RunConfig& then, const std::filesystem::path& run_dir,
+                        const std::filesystem::path& checkpoint);
+
+}  // namespace siamese::train

@@ -1,0 +1,54 @@
+// The loop of a run in its directory: step, record, evaluate, save; and what becomes of the run when one of these
+// cannot be done. A checkpoint that cannot be written costs nothing but itself: the next one that is due is tried. What
+// cannot be recorded ends the run, saved if possible.
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include "siamese/io/json_lines.h"
+#include "siamese/train/run.h"
+#include "siamese/train/trainer.h"
+
+namespace siamese::train {
+
+class RunLoop {
+ public:
+  // `dir` holds the config, and when the trainer was resumed, its checkpoint.
+  RunLoop(Trainer& trainer, std::filesystem::path dir, std::string label, const RunHooks& hooks);
+
+  // To the end, or to where a signal or train.max_hours stops it. DivergedError and DataError leave run.json saying so;
+  // SystemError names the checkpoint to go on from.
+  RunResult train(io::JsonLinesWriter::Mode mode);
+  void write_status(RunStatus status, const std::string& message = "") const;
+  // Removes the checkpoints that need not stay (retention.h); the observer hears when it cannot.
+  void tidy() const;
+
+ private:
+  RunResult train_to_the_end(io::JsonLinesWriter::Mode mode);
+  void take_step(io::JsonLinesWriter& metrics_file);
+  void evaluate(io::JsonLinesWriter& eval_file);
+  void write_grid(eval::Evaluation& evaluation) const;
+  // `last`: nothing comes after it, so that a failure is one of the run.
+  void save(bool last, RunStatus status);
+  void save_what_is_done();
+  [[noreturn]] void diverge(const StepMetrics& metrics);
+  [[noreturn]] void fail(const std::string& what);
+
+  bool due(int64_t every) const { return every > 0 && trainer_.state().step % every == 0; }
+  bool out_of_time() const;
+  std::string describe() const;
+  std::string last_good() const;
+
+  Trainer& trainer_;
+  std::filesystem::path dir_;
+  std::string label_;
+  RunHooks hooks_;
+  Observer silent_;
+  int64_t tried_step_;  // no save of this step is due: it was saved, or could not be
+};
+
+// SystemError when it cannot be made.
+void make_directory(const std::filesystem::path& dir);
+
+}  // namespace siamese::train

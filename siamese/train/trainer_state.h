@@ -1,0 +1,32 @@
+// trainer.json: everything of a run that is neither weights nor moments. Randomness is counter-based, so there is no
+// generator state.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "siamese/train/spike_guard.h"
+
+namespace siamese::train {
+
+struct TrainerState {
+  int64_t step = 0;            // steps done
+  uint64_t position = 0;       // samples consumed
+  int64_t applied_steps = 0;   // steps that were not skipped
+  int64_t skipped_steps = 0;   // in all
+  int64_t skips_in_a_row = 0;  // non-finite ones
+  SpikeWindow window;          // empty without train.skip_outliers
+  // The line of the last step when metrics.jsonl or eval.jsonl could not take it: whoever resumes records that step
+  // before the next. "" otherwise.
+  std::string unrecorded;
+};
+
+// `files`: what the checkpoint holds beside the files that all have (io/run_dir.h).
+std::string to_json(const TrainerState& state, const std::vector<std::string>& files);
+
+// DataError naming the key. Keys that older versions did not write may be missing: window, files, unrecorded.
+TrainerState read_trainer_state(const std::filesystem::path& path);
+
+}  // namespace siamese::train
