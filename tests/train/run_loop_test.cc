@@ -1,0 +1,129 @@
+// What a run does when something cannot be written, and what it needs to go on.
+#include "siamese/train/run_loop.h"
+
+#include "tests/train/tiny_run.h"
+
+#include "siamese/base/check.h"
+#include "siamese/io/run_dir.h"
+
+namespace siamese::train {
+namespace run_loop_test {
+
+namespace fs = std::filesystem;
+
+using Steps = std::vector<int64_t>;
+
+struct Heard : Observer {
+  void warned(const std::string& message) override { warnings.push_back(message); }
+  std::vector<std::string> warnings;
+};
+
+// A folder that no checkpoint can replace is as good as a full disk.
+TEST(RunLoop, ASaveThatFailsLeavesTheRunGoing) {
+  const TemporaryFolder folder("blocked");
+  Heard heard;
+  int steps = 0;
+  const fs::path run = folder / "run";
+  const RunHooks hooks{&heard, [&] {
+                         if (++steps == 6) io::write_file_atomic(run / "step8", "a file");
+                         if (steps == 9) fs::remove(run / "step8");
+                         return 0;
+                       }};
+  ASSERT_EQ(start_run(tiny_config(), run, false, "", hooks).status, RunStatus::finished);
+  ASSERT_EQ(heard.warnings.size(), 1U);
+  EXPECT_NE(heard.warnings[0].find("step 8: not saved: cannot replace"), std::string::npos) << heard.warnings[0];
+  EXPECT_NE(heard.warnings[0].find("training goes on; the last good checkpoint is step4"), std::string::npos);
+  EXPECT_EQ(io::list_checkpoints(run), (Steps{4, 12}));
+}
+
+TEST(RunLoop, ALastSaveThatFailsNamesTheLastGoodOne) {
+  const TemporaryFolder folder("last");
+  const fs::path run = folder / "run";
+  const RunHooks hooks{nullptr, [&] {
+                         if (!fs::exists(run / "step12")) io::write_file_atomic(run / "step12", "a file");
+                         return 0;
+                       }};
+  try {
+    start_run(tiny_config(), run, false, "", hooks);
+    FAIL() << "finished";
+  } catch (const SystemError& error) {
+    EXPECT_NE(
+        std::string(error.what()).find("the last good checkpoint is step8; go on with: siamese resume " + run.string()),
+        std::string::npos)
+        << error.what();
+  }
+  EXPECT_EQ(run_status(run), RunStatus::stopped);
+  fs::remove(run / "step12");
+  ASSERT_EQ(resume_run(run, {}).status, RunStatus::finished);
+  start_run(tiny_config(), folder / "whole", false, "", {});
+  expect_same_runs(folder / "whole", run, 12);
+}
+
+// An evaluation that could not be written is made again, and its step is recorded once.
+TEST(RunLoop, AnEvaluationThatCouldNotBeRecordedIsMadeAgain) {
+  const TemporaryFolder folder("unrecorded");
+  const RunConfig config = tiny_family("dit");
+  start_run(config, folder / "whole", false, "", {});
+  const fs::path run = folder / "run";
+  int steps = 0;
+  const RunHooks hooks{nullptr, [&] {
+                         if (++steps == 7) {
+                           fs::rename(run / "samples", run / "aside");
+                           io::write_file_atomic(run / "samples", "in the way of the picture");
+                         }
+                         return 0;
+                       }};
+  EXPECT_THROW(start_run(config, run, false, "", hooks), SystemError);
+  EXPECT_EQ(io::read_latest(run), "step10");
+  EXPECT_NE(io::read_file(run / "step10" / "trainer.json").find("unrecorded"), std::string::npos);
+  fs::remove(run / "samples");
+  fs::rename(run / "aside", run / "samples");
+  ASSERT_EQ(resume_run(run, {}).status, RunStatus::finished);
+  expect_same_runs(folder / "whole", run, 12);
+  EXPECT_EQ(io::read_file(run / "step10" / "trainer.json").find("unrecorded"), std::string::npos);
+}
+
+TEST(RunLoop, AStateOfAnOlderVersionResumes) {
+  const TemporaryFolder folder("older_state");
+  const RunConfig config = tiny_family("vit");
+  start_run(config, folder / "whole", false, "", {});
+  start_run(config, folder / "old", false, "", stop_after(5));
+  const fs::path state = folder / "old" / "step5" / "trainer.json";
+  auto json = nlohmann::json::parse(io::read_file(state));
+  ASSERT_EQ(json.erase("files"), 1U);
+  ASSERT_EQ(json.size(), 6U);
+  io::write_file_atomic(state, json.dump());
+  ASSERT_EQ(resume_run(folder / "old", {}).status, RunStatus::finished);
+  expect_same_runs(folder / "whole", folder / "old", 12);
+}
+
+TEST(RunLoop, AveragedWeightsBelongToACheckpoint) {
+  const TemporaryFolder folder("averaged");
+  start_run(tiny_family("vit"), folder / "run", false, "", stop_after(5));
+  fs::remove(folder / "run" / "step5" / "ema.safetensors");
+  EXPECT_EQ(io::list_checkpoints(folder / "run"), (Steps{4}));
+  try {
+    resume_run(folder / "run", {});
+    FAIL() << "resumed";
+  } catch (const DataError& error) {
+    EXPECT_NE(std::string(error.what()).find("step5: incomplete checkpoint: missing ema.safetensors"),
+              std::string::npos)
+        << error.what();
+  }
+}
+
+TEST(RunLoop, ALimitOfHoursIsNotASignal) {
+  const TemporaryFolder folder("hours");
+  const RunResult result = start_run(tiny_config({"train.max_hours=1e-9"}), folder / "run", false, "", {});
+  EXPECT_EQ(result.status, RunStatus::stopped);
+  EXPECT_EQ(result.signal, 0);
+  EXPECT_EQ(io::read_latest(folder / "run"), "step1");
+  RunHooks long_ago;
+  long_ago.begun -= std::chrono::hours(5);
+  const auto limited = [](const char* hours) { return tiny_config({std::string("train.max_hours=") + hours}); };
+  EXPECT_EQ(start_run(limited("6"), folder / "six", false, "", long_ago).status, RunStatus::finished);
+  EXPECT_EQ(start_run(limited("5"), folder / "five", false, "", long_ago).status, RunStatus::stopped);
+}
+
+}  // namespace run_loop_test
+}  // namespace siamese::train
