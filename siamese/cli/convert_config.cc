@@ -4,6 +4,7 @@
 
 #include "siamese/base/check.h"
 #include "siamese/cli/paths.h"
+#include "siamese/config/fields.h"
 #include "siamese/config/load.h"
 #include "siamese/config/yaml.h"
 #include "siamese/formats/hf_config.h"
@@ -97,10 +98,11 @@ ConvertConfig convert_config(const io::TensorFiles& files, const formats::Stored
 
   // Whoever evaluates names the data; a config has to have some.
   if (said.root.find("data") == nullptr) config::set_path(said.root, "data.source", Value::scalar("random"));
-  const Value* const model = said.root.find("model");
-  const bool is_section = model != nullptr && model->is_map();
-  auto settings = formats::model_settings(stored, is_section ? *model : Value::map(), said.defaults);
-  if (is_section || model == nullptr || model->kind == Value::Kind::null) said.root["model"] = settings.model;
+  Value& model = said.root["model"];
+  if (model.kind == Value::Kind::null) model = Value::map();
+  if (!model.is_map()) config::wrong_type(model, "model", "a map of keys");
+  auto settings = formats::model_settings(stored, model, said.defaults);
+  model = settings.model;
   return {train::read_config(said.root), std::move(settings.assumed), std::move(said.notes)};
 }
 
