@@ -3,9 +3,9 @@
 the published names, gets random weights, and `siamese convert` and `siamese probe` must find the same output, loss,
 gradients and activations from its file, and give the same file back.
 
-    tests/parity/run.py                                   a line each; exit 1 when one disagrees
-    tests/parity/run.py --all                             in float32 too, not only the first of each layout
-    tests/parity/run.py --layout official-lm -v           one layout, every tensor
+    .venv/bin/python tests/parity/run.py                  a line each; exit 1 when one disagrees
+    .venv/bin/python tests/parity/run.py --all            in float32 too, not only the first of each layout
+    .venv/bin/python tests/parity/run.py --layout hf-gpt2 -v    one layout, every tensor
 """
 
 import argparse
@@ -130,7 +130,8 @@ def name_faults(what: str, ours: dict[str, Tensor], theirs: dict[str, Tensor]) -
 def weight_faults(job: Job, back: dict[str, Tensor]) -> list[str]:
     """Bit for bit; what the file lacked may come back too, off by rounding."""
     left_out = job.case.left_out
-    faults = name_faults("weight", back, {n: value for n, value in job.weights.items() if n in back or n not in left_out})
+    wanted = {name: value for name, value in job.weights.items() if name in back or name not in left_out}
+    faults = name_faults("weight", back, wanted)
     for name in job.weights.keys() & back.keys():
         ours, theirs = back[name], job.weights[name]
         if ours.dtype != theirs.dtype:
@@ -139,7 +140,7 @@ def weight_faults(job: Job, back: dict[str, Tensor]) -> list[str]:
             error = relative_error(ours, theirs.double())
             if error > 4 * torch.finfo(job.dtype).eps:
                 faults.append(f"weight {name}: off by {error:.1e}")
-        elif not torch.equal(ours, theirs):
+        elif ours.numpy().tobytes() != theirs.contiguous().numpy().tobytes():
             faults.append(f"weight {name}: not the same bits")
     return faults
 
@@ -179,6 +180,8 @@ def main() -> int:
     parser.add_argument("--all", action="store_true", help="float32 for every case, not only for the first of a layout")
     parser.add_argument("-v", "--verbose", action="store_true", help="every tensor")
     arguments = parser.parse_args()
+    if not arguments.binary.is_file():
+        parser.error(f"--binary: {arguments.binary}: no such file; `make` builds it")
     jobs = choose(arguments.layout, arguments.all)
     failed = False
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(os.cpu_count()) as pool:

@@ -22,8 +22,7 @@ def read(path: Path) -> dict[str, Tensor]:
             raise ValueError(f"{path}: {name}: unknown dtype {entry['dtype']}")
         begin, end = (8 + length + offset for offset in entry["data_offsets"])
         dtype = DTYPES[entry["dtype"]]
-        values = torch.frombuffer(bytearray(data[begin:end]), dtype=dtype) if end > begin else torch.empty(0, dtype=dtype)
-        tensors[name] = values.reshape(entry["shape"])
+        tensors[name] = torch.frombuffer(bytearray(data[begin:end]), dtype=dtype).reshape(entry["shape"])
     return tensors
 
 
@@ -31,8 +30,8 @@ def write(path: Path, tensors: dict[str, Tensor]) -> None:
     header, blobs, offset = {}, [], 0
     for name, tensor in sorted(tensors.items()):
         blob = tensor.detach().contiguous().numpy().tobytes()
-        entry = {"dtype": NAMES[tensor.dtype], "shape": list(tensor.shape), "data_offsets": [offset, offset + len(blob)]}
-        header[name] = entry
+        span = [offset, offset + len(blob)]
+        header[name] = {"dtype": NAMES[tensor.dtype], "shape": list(tensor.shape), "data_offsets": span}
         blobs.append(blob)
         offset += len(blob)
     text = json.dumps(header).encode()

@@ -147,7 +147,8 @@ class OfficialLm(HybridLm):
 def self_attention(shape: LmShape) -> nn.ModuleDict:
     """q_proj, k_proj, v_proj, o_proj and the norms that shape.head_norm asks for."""
     d, kv_width, hd = shape.width, shape.kv_heads * shape.head_width, shape.head_width
-    parts = {"q_proj": matrix(d, d), "k_proj": matrix(kv_width, d), "v_proj": matrix(kv_width, d), "o_proj": matrix(d, d)}
+    rows = {"q_proj": d, "k_proj": kv_width, "v_proj": kv_width, "o_proj": d}
+    parts = {name: matrix(count, d) for name, count in rows.items()}
     letters = {"qkv": "qkv", "qk": "qk", "qk_full": "qk", "none": ""}[shape.head_norm]
     for letter in letters:
         whole = d if letter == "q" else kv_width
