@@ -3,10 +3,11 @@
 #   make test    from a clean clone to all checks and tests passed; .ci/run calls exactly this
 .DEFAULT_GOAL := build
 .NOTPARALLEL:
-.PHONY: build demo bench test check asan lint format examples setup clean help
+.PHONY: build demo bench test check asan fuzz lint format examples setup clean help
 
 SIAMESE := build/release/siamese
 RUN_CLANG_TIDY := run-clang-tidy
+FUZZ_SECONDS := 60
 
 say = @printf '\n== %s\n' "$(1)"
 
@@ -52,14 +53,22 @@ asan: setup ## every test with AddressSanitizer and UBSan (long: the whole engin
 	cmake --build --preset asan
 	ctest --preset asan
 
+fuzz: ## feed every file reader with invented bytes, FUZZ_SECONDS=60 each (FUZZ="yaml png": only these)
+	@./setup.sh clang libclang-rt-14-dev
+	$(call say,Building the fuzzers)
+	cmake --preset fuzz
+	cmake --build --preset fuzz
+	$(call say,Fuzzing)
+	fuzz/run.sh $(FUZZ_SECONDS) $(FUZZ)
+
 examples: build ## build and run the examples against an installed tree
 	tools/build_examples.sh
 
 format: ## format our C++ in place
 	git ls-files -co --exclude-standard -- '*.h' '*.cc' | xargs -r clang-format -i
 
-lint: ## clang-tidy over our C++ (needs the Debian package clang-tidy)
-	@command -v $(RUN_CLANG_TIDY) >/dev/null || { echo "make lint needs the Debian package clang-tidy" >&2; exit 1; }
+lint: ## clang-tidy over our C++
+	@./setup.sh clang-tidy
 	cmake --preset dev -B build/lint -DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON -DSIAMESE_BUILD_TESTS=OFF
 	$(RUN_CLANG_TIDY) -quiet -p build/lint '$(CURDIR)/siamese/.*\.cc$$'
 

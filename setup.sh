@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
 # Makes a Debian 12 machine ready to build: the Debian packages below, and .venv with the `torch` wheel, from which
-# CMake takes LibTorch. What is there already is not touched. `make demo` and `make test` call this.
+# CMake takes LibTorch. What is there already is not touched. `make demo` and `make test` call this; `make fuzz` and
+# `make lint` name further Debian packages as arguments.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 
 packages=(g++ cmake ninja-build libhwy-dev libyaml-cpp-dev nlohmann-json3-dev libcli11-dev libfmt-dev libgtest-dev
-  libjpeg-dev libpng-dev libgoogle-perftools-dev clang-format)
+  libjpeg-dev libpng-dev libgoogle-perftools-dev clang-format "$@")
 torch_version=2.13.0
 log=build/setup.log
 log_begun=

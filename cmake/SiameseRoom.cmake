@@ -4,6 +4,9 @@
 # Designated initializers leave out what has a default, on purpose. -Wrestrict of g++ 12 warns about ordinary std::string concatenation (GCC bug 105651).
 set(SIAMESE_WARNINGS -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual -Wno-restrict
                      -Wno-missing-field-initializers)
+if(CMAKE_CXX_COMPILER_ID MATCHES Clang)
+  list(APPEND SIAMESE_WARNINGS -Wno-unknown-warning-option)
+endif()
 if(SIAMESE_WERROR)
   list(APPEND SIAMESE_WARNINGS -Werror)
 endif()

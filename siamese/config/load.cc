@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <fstream>
-#include <sstream>
 
 #include "siamese/base/check.h"
 #include "siamese/base/nearest.h"
+#include "siamese/config/text.h"
 #include "siamese/config/yaml.h"
 
 namespace siamese::config {
@@ -14,21 +14,35 @@ namespace {
 
 constexpr int kMaxPresetDepth = 8;
 
+// False also for what the system cannot look up: a name too long, a folder it may not enter, a circle of links.
+bool is_file(const fs::path& path) {
+  std::error_code error;
+  return fs::is_regular_file(path, error);
+}
+
+// At most one byte more than a config may have: a wrong file need not fit in memory.
+std::string read_text(const fs::path& path) {
+  std::ifstream stream(path, std::ios::binary);
+  if (!stream) throw UsageError(path.string() + ": cannot be read");
+  std::error_code error;
+  const uintmax_t bytes = fs::file_size(path, error);
+  std::string text(error ? 0 : std::min<uintmax_t>(bytes, kMaxYamlBytes + 1), '\0');
+  stream.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<size_t>(stream.gcount()));
+  return text;
+}
+
 // Beside the file that names it first: the working folder must not change what a file means.
 fs::path find_preset(const std::string& name, const fs::path& beside, const std::vector<fs::path>& folders) {
   for (const auto& candidate : {beside / name, beside / (name + ".yaml")}) {
-    if (fs::is_regular_file(candidate)) return candidate;
+    if (is_file(candidate)) return candidate;
   }
   return find_config(name, folders);
 }
 
 Value load_file(const fs::path& path, const std::vector<fs::path>& folders, int depth) {
   if (depth > kMaxPresetDepth) throw UsageError(path.string() + ": presets refer to each other in a circle");
-  std::ifstream stream(path);
-  if (!stream) throw UsageError(path.string() + ": cannot be read");
-  std::stringstream text;
-  text << stream.rdbuf();
-  Value value = parse_yaml(text.str(), path.string());
+  Value value = parse_yaml(read_text(path), path.string());
   if (value.kind == Value::Kind::null) value = Value::map(path.string());
   if (!value.is_map()) throw UsageError(path.string() + ": expected a map of keys, got " + value.kind_text());
   const Value* preset = value.find("preset");
@@ -58,13 +72,13 @@ std::vector<std::string> list_configs(const std::vector<fs::path>& folders) {
 }
 
 fs::path find_config(const std::string& name_or_path, const std::vector<fs::path>& folders) {
-  if (fs::is_regular_file(name_or_path)) return name_or_path;
+  if (is_file(name_or_path)) return name_or_path;
   for (const auto& folder : folders) {
     for (const auto& candidate : {folder / name_or_path, folder / (name_or_path + ".yaml")}) {
-      if (fs::is_regular_file(candidate)) return candidate;
+      if (is_file(candidate)) return candidate;
     }
   }
-  throw UsageError("no config '" + name_or_path + "': expected a YAML file or the name of a recipe" +
+  throw UsageError("no config '" + shown(name_or_path) + "': expected a YAML file or the name of a recipe" +
                    did_you_mean(fs::path(name_or_path).stem().string(), list_configs(folders)));
 }
 

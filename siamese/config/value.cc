@@ -3,9 +3,12 @@
 #include <algorithm>
 
 #include "siamese/base/check.h"
+#include "siamese/config/text.h"
 #include "siamese/config/yaml.h"
 
 namespace siamese::config {
+
+Value::Value() = default;
 
 Value Value::scalar(std::string text, std::string where) {
   Value value;
@@ -62,7 +65,7 @@ std::string Value::kind_text() const {
     case Kind::list:
       return "a list";
     case Kind::scalar:
-      return "'" + text + "'";
+      return "'" + shown(text) + "'";
     case Kind::null:
       break;
   }
@@ -79,6 +82,12 @@ void merge(Value& base, const Value& over) {
 }
 
 void set_path(Value& root, std::string_view path, Value value) {
+  constexpr auto kMaxParts = 16;  // a tree is walked by recursion, and parse_yaml refuses a deep one
+  constexpr size_t kMaxBytes = 256;
+  if (path.size() > kMaxBytes || std::count(path.begin(), path.end(), '.') >= kMaxParts) {
+    throw UsageError("override '" + shown(path) + "': expected a key of at most " + std::to_string(kMaxParts) +
+                     " parts and " + std::to_string(kMaxBytes) + " bytes");
+  }
   Value* node = &root;
   while (true) {
     const size_t dot = path.find('.');
@@ -94,8 +103,9 @@ void set_path(Value& root, std::string_view path, Value value) {
 void apply_override(Value& root, const std::string& assignment) {
   const size_t equals = assignment.find('=');
   if (equals == std::string::npos || equals == 0) {
-    throw UsageError("override '" + assignment + "': expected key=value, for example optim.lr=2e-3");
+    throw UsageError("override '" + shown(assignment) + "': expected key=value, for example optim.lr=2e-3");
   }
+  check_text(assignment, "command line");
   set_path(root, assignment.substr(0, equals), parse_yaml(assignment.substr(equals + 1), "command line"));
 }
 

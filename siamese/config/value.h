@@ -18,6 +18,7 @@ struct Value {
   std::vector<std::pair<std::string, Value>> entries;  // map, in written order
   std::string where;                                   // "demo.yaml:12", "command line", or ""
 
+  Value();  // defined apart: an inline one would need the whole of `entries` before Value is (Clang)
   static Value scalar(std::string text, std::string where = "");
   static Value list(std::vector<Value> items, std::string where = "");
   static Value map(std::string where = "");

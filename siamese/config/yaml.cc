@@ -7,12 +7,14 @@
 #include <yaml-cpp/yaml.h>
 
 #include "siamese/base/check.h"
+#include "siamese/config/text.h"
 
 namespace siamese::config {
 namespace {
 
 constexpr int kMaxDepth = 32;
-constexpr size_t kMaxBytes = 1 << 20;  // a wrong file should be refused, not parsed for minutes
+constexpr size_t kMaxKeys = 4096;     // of one map: keys are looked up one by one
+constexpr size_t kMaxKeyBytes = 256;  // yaml-cpp takes a longer one for something else from 1024 on
 
 std::string place(const std::string& source, const YAML::Mark& mark) {
   if (mark.is_null() || source == "command line") return source;
@@ -40,9 +42,14 @@ Value convert(const YAML::Node& node, const std::string& source, int depth) {
       break;
   }
   Value value = Value::map(where);
+  if (node.size() > kMaxKeys) throw UsageError(where + ": a map of more than " + std::to_string(kMaxKeys) + " keys");
   for (const auto& entry : node) {
     if (!entry.first.IsScalar()) throw UsageError(place(source, entry.first.Mark()) + ": a key must be plain text");
     const std::string key = entry.first.Scalar();
+    if (key.size() > kMaxKeyBytes) {
+      throw UsageError(place(source, entry.first.Mark()) + ": expected a key of at most " +
+                       std::to_string(kMaxKeyBytes) + " bytes, got " + std::to_string(key.size()));
+    }
     if (value.find(key) != nullptr) {
       throw UsageError(place(source, entry.first.Mark()) + ": key '" + key + "' is given twice");
     }
@@ -71,26 +78,26 @@ class AliasFinder : public YAML::EventHandler {
   const std::string& source_;
 };
 
-void refuse_aliases(const std::string& text, const std::string& source) {
+// False when there is no document. Never asks for a third: before a stray ',' yaml-cpp sees empty documents for ever.
+bool check_document(const std::string& text, const std::string& source) {
   std::istringstream stream(text);
   YAML::Parser parser(stream);
   AliasFinder finder(source);
-  while (parser.HandleNextDocument(finder)) {
-  }
+  if (!parser.HandleNextDocument(finder)) return false;
+  if (parser.HandleNextDocument(finder)) throw UsageError(source + ": one YAML document expected, got several");
+  return true;
 }
 
-// True when plain text would read back as something else (null, a list, a comment, two lines).
-bool needs_quotes(const std::string& text) {
-  if (text.empty() || text == "~" || text == "null" || text == "Null" || text == "NULL") return true;
-  if (std::string_view("[]{}&*!|>'\"%@`#,?:- \t").find(text.front()) != std::string_view::npos &&
-      !(text.size() > 1 && text.front() == '-' && text[1] != ' ')) {
-    return true;
-  }
-  if (text.back() == ' ' || text.back() == ':' || text.find(": ") != std::string::npos ||
-      text.find(" #") != std::string::npos) {
-    return true;
-  }
-  return std::any_of(text.begin(), text.end(), [](unsigned char c) { return c < 0x20 || c == 0x7F; });
+// True when the text, written without quotes, reads back as itself wherever it stands. YAML has many exceptions: what
+// is not certainly plain is quoted.
+bool is_plain(const std::string& text) {
+  if (text.empty() || text == "~" || text == "-" || text == "null" || text == "Null" || text == "NULL") return false;
+  if (text.starts_with("---") || text.starts_with("...") || text.starts_with("- ")) return false;
+  if (std::string_view(" =%@*,").find(text.front()) != std::string_view::npos || text.back() == ' ') return false;
+  return std::all_of(text.begin(), text.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           std::string_view("_-./+=()~^$;*%@, ").find(c) != std::string_view::npos;
+  });
 }
 
 std::string quoted(const std::string& text) {
@@ -117,8 +124,7 @@ std::string quoted(const std::string& text) {
 }
 
 std::string scalar_text(const std::string& text, bool in_list) {
-  const bool flow = in_list && text.find_first_of(",[]{}") != std::string::npos;
-  return flow || needs_quotes(text) ? quoted(text) : text;
+  return is_plain(text) && !(in_list && text.find(',') != std::string::npos) ? text : quoted(text);
 }
 
 void print_map(const Value& value, int indent, std::string& out) {
@@ -139,27 +145,23 @@ void print_map(const Value& value, int indent, std::string& out) {
 }  // namespace
 
 Value parse_yaml(const std::string& text, const std::string& source) {
-  if (text.size() > kMaxBytes) {
+  if (text.size() > kMaxYamlBytes) {
     throw UsageError(source + ": " + std::to_string(text.size()) + " bytes are no config: expected at most " +
-                     std::to_string(kMaxBytes));
+                     std::to_string(kMaxYamlBytes));
   }
+  check_text(text, source);
   try {
-    refuse_aliases(text, source);
-    const auto documents = YAML::LoadAll(text);
-    if (documents.size() > 1) throw UsageError(source + ": one YAML document expected, got several");
-    if (documents.empty()) {
-      Value nothing;
-      nothing.where = source;
-      return nothing;
-    }
-    return convert(documents[0], source, 0);
+    if (check_document(text, source)) return convert(YAML::Load(text), source, 0);
   } catch (const YAML::Exception& error) {
-    throw UsageError(place(source, error.mark) + ": not valid YAML: " + error.msg);
+    throw UsageError(place(source, error.mark) + ": not valid YAML: " + shown(error.msg));
   }
+  Value nothing;
+  nothing.where = source;
+  return nothing;
 }
 
 std::string to_yaml(const Value& value) {
-  if (!value.is_map()) return inline_yaml(value) + "\n";
+  if (!value.is_map() || value.entries.empty()) return inline_yaml(value) + "\n";
   std::string out;
   print_map(value, 0, out);
   return out;

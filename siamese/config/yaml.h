@@ -1,11 +1,14 @@
-// YAML text <-> Value. Aliases, duplicate keys and several documents in one file are refused.
+// YAML text <-> Value. Aliases, duplicate keys, several documents in one file and what is not UTF-8 text are refused.
 #pragma once
 
+#include <cstddef>
 #include <string>
 
 #include "siamese/config/value.h"
 
 namespace siamese::config {
+
+inline constexpr size_t kMaxYamlBytes = 1 << 20;  // a wrong file should be refused, not parsed for minutes
 
 // `source` names the text in errors ("demo.yaml", "command line").
 Value parse_yaml(const std::string& text, const std::string& source);

@@ -30,11 +30,13 @@ std::vector<int64_t> parse_shape(std::span<const std::byte> bytes, const std::st
   std::vector<int64_t> shape;
   __extension__ using Wide = unsigned __int128;  // four sizes of 32 bits
   Wide total = 1;
+  Wide nonzero = 1;  // a zero does not excuse the others: whoever multiplies some of them would overflow
   for (size_t i = 0; i < dimensions; ++i) {
     shape.push_back(big_endian(bytes, 4 + 4 * i));
     total *= static_cast<Wide>(shape.back());
+    if (shape.back() != 0) nonzero *= static_cast<Wide>(shape.back());
   }
-  if (total != bytes.size() - header) {
+  if (total != bytes.size() - header || nonzero >> 63 != 0) {
     refuse(fmt::format("expected {} bytes of data as the IDX header says, got {}", shape_text(shape),
                        bytes.size() - header));
   }

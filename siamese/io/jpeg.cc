@@ -36,9 +36,19 @@ void report(j_common_ptr info, int level) {
 
 void print_nothing(j_common_ptr) {}
 
+// A progressive image is decoded once per scan; a dozen are usual, and a small file may hold many thousand.
+void refuse_many_scans(j_common_ptr info) {
+  constexpr int kMostScans = 64;
+  if (reinterpret_cast<j_decompress_ptr>(info)->input_scan_number <= kMostScans) return;
+  auto* errors = reinterpret_cast<Errors*>(info->err);
+  std::snprintf(errors->message, sizeof errors->message, "more than %d scans", kMostScans);
+  std::longjmp(errors->back, 1);
+}
+
 struct Decoder {
   jpeg_decompress_struct info{};
   Errors errors{};
+  jpeg_progress_mgr progress{};
   Decoder() {
     info.err = jpeg_std_error(&errors.base);
     errors.base.error_exit = fail;
@@ -54,6 +64,8 @@ struct Decoder {
 bool read_header(Decoder& decoder, std::span<const std::byte> bytes) {
   if (setjmp(decoder.errors.back) != 0) return false;
   jpeg_create_decompress(&decoder.info);
+  decoder.progress.progress_monitor = refuse_many_scans;
+  decoder.info.progress = &decoder.progress;
   jpeg_mem_src(&decoder.info, reinterpret_cast<const unsigned char*>(bytes.data()),
                static_cast<unsigned long>(bytes.size()));
   jpeg_read_header(&decoder.info, TRUE);
@@ -105,6 +117,12 @@ Image decode_jpeg(std::span<const std::byte> bytes, const std::string& name) {
   const auto height = static_cast<int64_t>(info.image_height);
   if (width * height > kMostPixels) {
     refuse(fmt::format("expected at most {} pixels, got {} x {}", kMostPixels, width, height));
+  }
+  // A block of 8 x 8 takes at least a bit, and at least a quarter of the blocks is stored for some component; where
+  // data is missing the library invents grey. A file too short is refused before memory is asked for.
+  constexpr int64_t kSmall = int64_t{1} << 22;
+  if (width * height > kSmall && width * height / (4 * 64 * 8) > static_cast<int64_t>(bytes.size())) {
+    refuse(fmt::format("{} x {} pixels cannot lie in {} bytes", width, height, bytes.size()));
   }
   Image image(width, height, info.num_components == 1 ? 1 : 3);
   std::vector<uint8_t> inks(info.num_components == 4 ? static_cast<size_t>(4 * width) : 0);  // of one row

@@ -22,7 +22,11 @@ std::string in_quotes(std::string_view text) {
   return out + (text.size() > kLongest ? "...'" : "'");
 }
 
-std::string shape_text(const std::vector<int64_t>& shape) { return fmt::format("[{}]", fmt::join(shape, ", ")); }
+std::string shape_text(const std::vector<int64_t>& shape) {
+  constexpr size_t kMost = 16;
+  if (shape.size() <= kMost) return fmt::format("[{}]", fmt::join(shape, ", "));
+  return fmt::format("[{}, ... {} in all]", fmt::join(shape.begin(), shape.begin() + kMost, ", "), shape.size());
+}
 
 void throw_system_error(std::string_view action, const std::filesystem::path& path, int error) {
   throw SystemError(fmt::format("cannot {} '{}': {}", action, path.string(), std::generic_category().message(error)));

@@ -12,7 +12,7 @@ namespace siamese::io {
 // 'text', with control characters escaped and anything past 80 bytes cut.
 std::string in_quotes(std::string_view text);
 
-// "[2, 3]".
+// "[2, 3]"; of more than 16 dimensions only the first.
 std::string shape_text(const std::vector<int64_t>& shape);
 
 // SystemError: "cannot <action> '<path>': <what errno says>".

@@ -184,13 +184,17 @@ NpyView parse_npy(std::span<const std::byte> bytes, std::string_view name) {
   HeaderParser(header, header_begin, name).parse(view);
   view.offset = header_begin + header_bytes;
 
-  size_t needed = dtype_size(view.dtype);
+  // A zero does not excuse the others: strides made from them would overflow all the same.
+  auto nonzero = static_cast<int64_t>(dtype_size(view.dtype));
+  bool empty = false;
   for (const int64_t dimension : view.shape) {
-    if (__builtin_mul_overflow(needed, static_cast<size_t>(dimension), &needed)) {
+    empty = empty || dimension == 0;
+    if (dimension != 0 && __builtin_mul_overflow(nonzero, dimension, &nonzero)) {
       throw DataError(fmt::format("{}: NPY shape {} at byte {} does not fit in memory", name, shape_text(view.shape),
                                   header_begin));
     }
   }
+  const size_t needed = empty ? 0 : static_cast<size_t>(nonzero);
   view.data = bytes.subspan(view.offset);
   if (view.data.size() != needed) {
     throw DataError(fmt::format("{}: expected {} bytes of data from byte {} for {} {}, got {}", name, needed,

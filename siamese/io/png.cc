@@ -65,7 +65,8 @@ void ask_for_8_bits(png_structp png, png_infop info) {
 bool read_header(Reader& reader, Reading& reading) {
   if (setjmp(png_jmpbuf(reader.png)) != 0) return false;
   png_set_user_limits(reader.png, 1U << 20, 1U << 20);
-  png_set_chunk_malloc_max(reader.png, 1U << 24);
+  // Texts, profiles and the like are skipped: libpng asks for the memory a chunk claims before it looks at the data.
+  png_set_keep_unknown_chunks(reader.png, PNG_HANDLE_CHUNK_NEVER, nullptr, -1);
   png_set_read_fn(reader.png, &reading, read_bytes);
   png_read_info(reader.png, reader.info);
   return true;
@@ -133,6 +134,11 @@ Image decode_png(std::span<const std::byte> bytes, const std::string& name) {
   const auto height = static_cast<int64_t>(png_get_image_height(reader.png, reader.info));
   if (width * height > kMostPixels) {
     refuse(fmt::format("expected at most {} pixels, got {} x {}", kMostPixels, width, height));
+  }
+  // Deflate makes at most 1032 bytes of one: a file too short for its rows is refused before memory is asked for.
+  const size_t packed = png_get_rowbytes(reader.png, reader.info) * static_cast<size_t>(height);
+  if (packed / 1032 > bytes.size()) {
+    refuse(fmt::format("{} x {} pixels cannot lie in {} bytes", width, height, bytes.size()));
   }
   if (!prepare(reader)) refuse(in_quotes(reading.failure));
   const size_t stored_channels = png_get_channels(reader.png, reader.info);

@@ -54,7 +54,9 @@ TensorView view_of(const SafetensorsEntry& entry, std::span<const std::byte> dat
   TensorView view{.name = entry.name, .dtype = entry.dtype, .shape = {}};
   uint64_t expected = 0;
   if (!shape_bytes(entry, view.shape, expected)) {
-    throw refuse(fmt::format("shape [{}] does not fit in memory", fmt::join(entry.shape, ", ")));
+    const auto most = static_cast<std::ptrdiff_t>(std::min<size_t>(entry.shape.size(), 16));
+    throw refuse(fmt::format("shape [{}] of {} dimensions does not fit in memory",
+                             fmt::join(entry.shape.begin(), entry.shape.begin() + most, ", "), entry.shape.size()));
   }
   if (expected != entry.end - entry.begin) {
     throw refuse(fmt::format("expected {} bytes for {} {}, got data_offsets of {} bytes", expected,

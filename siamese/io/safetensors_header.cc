@@ -120,7 +120,7 @@ class HeaderHandler : public nlohmann::json_sax<json> {
   bool null() override { return unexpected("null"); }
   bool boolean(bool value) override { return unexpected(value ? "true" : "false"); }
   bool number_integer(int64_t value) override { return unexpected(std::to_string(value)); }
-  bool number_float(double, const std::string& text) override { return unexpected(text); }
+  bool number_float(double, const std::string& text) override { return unexpected(text.substr(0, 80)); }
   bool binary(binary_t&) override { return unexpected("binary"); }
 
   bool parse_error(size_t position, const std::string&, const json::exception&) override {

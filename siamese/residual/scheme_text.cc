@@ -4,6 +4,7 @@
 #include <cctype>
 
 #include "siamese/base/check.h"
+#include "siamese/config/text.h"
 
 namespace siamese::residual {
 namespace {
@@ -21,13 +22,15 @@ bool is_word(std::string_view text) {
 }
 
 [[noreturn]] void bad(std::string_view whole, const std::string& why) {
-  throw UsageError("residual scheme '" + std::string(whole) + "': " + why +
+  throw UsageError("residual scheme '" + config::shown(whole) + "': " + why +
                    "; expected a name, or name(key=value, ...)");
 }
 
 }  // namespace
 
 SchemeText parse_scheme_text(std::string_view whole) {
+  constexpr size_t kMaxBytes = 4096;  // arguments are looked up one by one
+  if (whole.size() > kMaxBytes) bad(whole, std::to_string(whole.size()) + " bytes are too long");
   const std::string_view text = trim(whole);
   SchemeText result;
   const size_t open = text.find('(');
@@ -42,11 +45,11 @@ SchemeText parse_scheme_text(std::string_view whole) {
     const size_t comma = inside.find(',');
     const std::string_view argument = trim(inside.substr(0, comma));
     const size_t equals = argument.find('=');
-    if (equals == std::string_view::npos) bad(whole, "'" + std::string(argument) + "' is not key=value");
+    if (equals == std::string_view::npos) bad(whole, "'" + config::shown(argument) + "' is not key=value");
     const std::string_view key = trim(argument.substr(0, equals));
     const std::string_view value = trim(argument.substr(equals + 1));
-    if (!is_word(key) || !is_word(value)) bad(whole, "'" + std::string(argument) + "' is not key=value");
-    if (result.arguments.find(key) != nullptr) bad(whole, "'" + std::string(key) + "' is given twice");
+    if (!is_word(key) || !is_word(value)) bad(whole, "'" + config::shown(argument) + "' is not key=value");
+    if (result.arguments.find(key) != nullptr) bad(whole, "'" + config::shown(key) + "' is given twice");
     result.arguments[key] = config::Value::scalar(std::string(value));
     if (comma == std::string_view::npos) break;
     inside = trim(inside.substr(comma + 1));

@@ -11,7 +11,8 @@
 namespace siamese::io {
 
 // `components` 1 grey, 3 RGB, 4 CMYK; `pixels` [height, width, components].
-inline std::string jpeg_sample(int width, int height, int components, std::vector<unsigned char> pixels) {
+inline std::string jpeg_sample(int width, int height, int components, std::vector<unsigned char> pixels,
+                               bool progressive = false) {
   jpeg_compress_struct info{};
   jpeg_error_mgr errors{};
   info.err = jpeg_std_error(&errors);
@@ -25,6 +26,7 @@ inline std::string jpeg_sample(int width, int height, int components, std::vecto
   info.in_color_space = components == 1 ? JCS_GRAYSCALE : components == 3 ? JCS_RGB : JCS_CMYK;
   jpeg_set_defaults(&info);
   jpeg_set_quality(&info, 95, TRUE);
+  if (progressive) jpeg_simple_progression(&info);
   jpeg_start_compress(&info, TRUE);
   while (info.next_scanline < info.image_height) {
     JSAMPROW row = pixels.data() + info.next_scanline * info.image_width * static_cast<JDIMENSION>(components);

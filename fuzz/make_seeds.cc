@@ -1,0 +1,130 @@
+// Writes small good files of every format into FOLDER/<format>/, for the fuzzers to begin with:
+//   make_seeds FOLDER
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "tests/io/jpeg_sample.h"
+
+#include "siamese/io/png.h"
+#include "siamese/io/safetensors.h"
+
+namespace {
+
+using namespace siamese;
+namespace fs = std::filesystem;
+
+class Seeds {
+ public:
+  explicit Seeds(fs::path folder) : folder_(std::move(folder)) {}
+
+  fs::path next(const std::string& format) {
+    fs::create_directories(folder_ / format);
+    return folder_ / format / std::to_string(count_++);
+  }
+  void put(const std::string& format, const std::string& content) {
+    std::ofstream(next(format), std::ios::binary) << content;
+  }
+
+ private:
+  fs::path folder_;
+  int count_ = 0;
+};
+
+std::string npy(const std::string& descr, const std::string& shape, const std::string& data, char major) {
+  const std::string header = "{'descr': '" + descr + "', 'fortran_order': False, 'shape': " + shape + ", }\n";
+  std::string out = std::string("\x93NUMPY") + major + '\0' + static_cast<char>(header.size()) + '\0';
+  if (major > 1) out += std::string(2, '\0');
+  return out + header + data;
+}
+
+void put_tensors(Seeds& seeds) {
+  const std::string data(64, 'x');
+  const auto view = [&](const std::string& name, io::DType dtype, std::vector<int64_t> shape, size_t bytes) {
+    return io::TensorView{name, dtype, std::move(shape), reinterpret_cast<const std::byte*>(data.data()), bytes};
+  };
+  using D = io::DType;
+  io::write_safetensors(seeds.next("safetensors"), {}, {});
+  io::write_safetensors(seeds.next("safetensors"), std::vector{view("w", D::f32, {2, 3}, 24)}, {{"format", "pt"}});
+  io::write_safetensors(seeds.next("safetensors"),
+                        std::vector{view("a", D::i64, {}, 8), view("b", D::bf16, {0, 4}, 0), view("c", D::u8, {5}, 5)},
+                        {{"k", "\xc3\xa9 \"\n"}});
+}
+
+void put_tokens(Seeds& seeds) {
+  const std::string four("\x01\x00\x00\x00\x07\x00\x00\x00", 8);
+  for (const char vocab : {0, 1, 2, 3}) {
+    const std::string head(1, vocab);
+    seeds.put("token_file", head + four);
+    for (const auto& [magic, version, count] : {std::tuple{20240520, 1, 4}, {20240801, 7, 2}}) {
+      std::string shard(1024, '\0');
+      const int32_t fields[] = {magic, version, count};
+      std::memcpy(shard.data(), fields, sizeof fields);
+      seeds.put("token_file", head + shard + four);
+    }
+    for (const char* descr : {"<u2", "<i2"}) seeds.put("token_file", head + npy(descr, "(4,)", four, 1));
+    for (const char* descr : {"<u8", "<i8"}) seeds.put("token_file", head + npy(descr, "(1,)", four, 1));
+    for (const char* descr : {"|u1", "|i1"}) seeds.put("token_file", head + npy(descr, "(8,)", four, 1));
+    for (const char* descr : {"<u4", "<i4"}) seeds.put("token_file", head + npy(descr, "(2,)", four, 2));
+  }
+}
+
+void put_arrays(Seeds& seeds) {
+  seeds.put("npy", npy("<f4", "(2, 3)", std::string(24, 'x'), 1));
+  seeds.put("npy", npy("<f8", "()", std::string(8, 'x'), 2));
+  seeds.put("npy", npy("|u1", "(0,)", "", 3));
+  seeds.put("idx", std::string("\x00\x00\x08\x01\x00\x00\x00\x03", 8) + "abc");
+  seeds.put("idx", std::string("\x00\x00\x08\x03\x00\x00\x00\x01\x00\x00\x00\x02\x00\x00\x00\x03", 16) + "abcdef");
+  seeds.put("cifar", std::string(1 + 2 * 3073, '\x02'));
+  seeds.put("cifar", std::string(1 + 3074, '\x01'));
+}
+
+void put_images(Seeds& seeds) {
+  for (const int64_t channels : {1, 3}) {
+    io::Image image(5, 3, channels);
+    for (size_t i = 0; i < image.pixels.size(); ++i) image.pixels[i] = static_cast<uint8_t>(i * 37);
+    seeds.put("png", io::encode_png(image));
+  }
+  for (const int components : {1, 3, 4}) {
+    const auto pixels = std::vector<unsigned char>(static_cast<size_t>(17 * 9 * components), 99);
+    seeds.put("jpeg", io::jpeg_sample(17, 9, components, pixels));
+    seeds.put("jpeg", io::jpeg_sample(17, 9, components, pixels, true));
+  }
+}
+
+void put_texts(Seeds& seeds) {
+  for (const char* line : {"{}\n", "{\"step\": 1, \"loss\": 2.5e-3}\n{\"step\": 2, \"loss\": null}\n",
+                           "{\"a\": [{\"b\": \"\\u00e9\"}, true]}\n{\"torn\": "}) {
+    seeds.put("json_lines", line);
+  }
+  for (const char* text : {"pre", "mixln(post=0.5)", "siamese( x = hybrid ,input_norm=false)", "hc(streams=4)"}) {
+    seeds.put("scheme_text", text);
+  }
+  for (const char* text : {"a=1", "b.c=[1, 2]", "layer.width=64", "m={x: {y: z}}", "t=\"[x]\"", "e="}) {
+    seeds.put("override", text);
+  }
+  for (const char* text :
+       {"flag: true\ncount: 4\nbig: -9\nseed: 7\nrate: 2e-3\ntext: \"a: b\"\nshade: dark\n", "names: [x, \"y, z\"]\n",
+        "layers:\n  - {width: 3, name: 'it''s'}\n  - width: 4\nlayer:\n  width: 5\n", "rates: [1, 2.5, -3e4]\n",
+        "a: &x |\n  block\n  text\nb: >-\n  folded\n  text\n? k\n: !!str v\n", "--- # comment\n<<: {a: ~}\n...\n"}) {
+    seeds.put("yaml", text);
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 2) {
+    std::fprintf(stderr, "usage: make_seeds FOLDER\n");
+    return 2;
+  }
+  Seeds seeds(argv[1]);
+  put_tensors(seeds);
+  put_tokens(seeds);
+  put_arrays(seeds);
+  put_images(seeds);
+  put_texts(seeds);
+}

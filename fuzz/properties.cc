@@ -1,0 +1,20 @@
+#include "fuzz/properties.h"
+
+namespace siamese::fuzz {
+
+const std::vector<Property>& properties() {
+  static const std::vector<Property> all{{"cifar", check_cifar},
+                                         {"idx", check_idx},
+                                         {"jpeg", check_jpeg},
+                                         {"json_lines", check_json_lines},
+                                         {"npy", check_npy},
+                                         {"override", check_override},
+                                         {"png", check_png},
+                                         {"safetensors", check_safetensors},
+                                         {"scheme_text", check_scheme_text},
+                                         {"token_file", check_token_file},
+                                         {"yaml", check_yaml}};
+  return all;
+}
+
+}  // namespace siamese::fuzz

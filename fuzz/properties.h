@@ -1,0 +1,36 @@
+// What must hold for any bytes, one function per format: the reader either refuses them with an Error that says why, or
+// what it returns is sound (views inside the bytes, sizes that agree, print and parse as each other's inverse).
+// The fuzzers (entry.cc) feed these with bytes they invent, tests/hostile with bytes that were a problem once.
+// A broken property throws std::logic_error; so does nothing else, whatever escapes is a finding.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string_view>
+#include <vector>
+
+namespace siamese::fuzz {
+
+using Bytes = std::span<const std::byte>;
+
+void check_cifar(Bytes bytes);        // the first byte says which kind
+void check_idx(Bytes bytes);          //
+void check_jpeg(Bytes bytes);         //
+void check_json_lines(Bytes bytes);   //
+void check_npy(Bytes bytes);          //
+void check_override(Bytes bytes);     // "key=value" of the command line
+void check_png(Bytes bytes);          // as it is, and with its checksums mended, or few mutations would pass them
+void check_safetensors(Bytes bytes);  //
+void check_scheme_text(Bytes bytes);  //
+void check_token_file(Bytes bytes);   // the first byte says which vocabulary
+void check_yaml(Bytes bytes);         //
+
+struct Property {
+  std::string_view format;
+  void (*check)(Bytes bytes);
+};
+
+// All of them, by the names above without `check_`.
+const std::vector<Property>& properties();
+
+}  // namespace siamese::fuzz
