@@ -62,10 +62,8 @@ bool same_bytes(const io::TensorView& a, const io::TensorView& b) {
   return a.dtype == b.dtype && a.shape == b.shape && (a.bytes == 0 || std::memcmp(a.data, b.data, a.bytes) == 0);
 }
 
-// A head that is stored although the model is tied.
-bool repeats_embedding(const StoredTensors& stored, const StoredTensors::Group& group, const std::string& name,
-                       const io::TensorView& view) {
-  if (name != their_name(stored.layout(), "head.weight")) return false;
+// Whether a head that is stored although the model is tied says the same as the embedding.
+bool repeats_embedding(const StoredTensors& stored, const StoredTensors::Group& group, const io::TensorView& view) {
   const auto embedding = group.find(their_name(stored.layout(), "embedding.weight"));
   return embedding != group.end() && same_bytes(view, *embedding->second);
 }
@@ -99,15 +97,23 @@ std::vector<std::string> check_fit(const StoredTensors& stored, const std::vecto
     for (const Mapping& mapping : mappings) look_at(mapping, prefix, stored, misfits);
     for (const auto& [name, view] : group) {
       if (wanted.contains(name)) continue;
-      if (repeats_embedding(stored, group, name, *view)) {
+      if (name != their_name(stored.layout(), "head.weight")) {
+        misfits.unknown.push_back(view->name);
+      } else if (repeats_embedding(stored, group, *view)) {
         notes.push_back(view->name + ": equal to the embedding, tied: not stored twice");
       } else {
-        misfits.unknown.push_back(view->name);
+        misfits.unknown.push_back(view->name + " (model.tied is true, and it differs from the embedding)");
       }
     }
   }
   if (!misfits.missing.empty() || !misfits.unknown.empty() || !misfits.misshapen.empty() || !misfits.mixed.empty()) {
     throw DataError(text_of(stored, misfits));
+  }
+  for (const Mapping& mapping : mappings) {
+    const std::string& name = mapping.parts.front().name;
+    if (mapping.optional && stored.holds_weights() && !stored.groups().at("").contains(name)) {
+      notes.push_back(name + ": a fixed table, not stored; what is written lacks it, too");
+    }
   }
   if (!stored.left_out().empty()) notes.push_back("left out, fixed tables: " + listed_names(stored.left_out(), 400));
   return notes;

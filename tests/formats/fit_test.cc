@@ -84,6 +84,14 @@ TEST_F(Fit, TablesOfOldFilesAreLeftOut) {
                             {"unknown transformer.h.1.attn.biases"});
 }
 
+TEST_F(Fit, ATableThatIsNotStoredIsTold) {
+  const Sample sample = sample_named("official-dit");
+  EXPECT_TRUE(check(sample, sample.theirs).empty());
+  const auto notes = check(sample, without(sample.theirs, "pos_embed"));
+  ASSERT_EQ(notes.size(), 1U);
+  EXPECT_TRUE(notes[0].starts_with("pos_embed: a fixed table, not stored")) << notes[0];
+}
+
 TEST_F(Fit, OldGpt2FilesLackThePrefix) {
   const Sample sample = sample_named("hf-gpt2");
   Tensors tensors;
@@ -107,7 +115,7 @@ TEST_F(Fit, AHeadThatRepeatsTheEmbeddingIsTied) {
     at::Tensor other = embedding.clone();
     other[3][2] += 1;
     expect_refused<DataError>([&] { check(sample, with(sample.theirs, "lm_head.weight", other)); },
-                              {"unknown lm_head.weight"});
+                              {"unknown lm_head.weight (model.tied is true, and it differs"});
   }
 }
 

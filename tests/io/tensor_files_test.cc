@@ -81,6 +81,7 @@ TEST_F(TensorFilesTest, WhatFitsIntoOneShardIsOneFile) {
 TEST_F(TensorFilesTest, TensorsCanBeMadeWhenTheirTurnComes) {
   const std::vector<TensorView> tensors = {tensor("a", 'a', 2),
                                            {"b", DType::f32, {3}, nullptr, 12},
+                                           {"b2", DType::f32, {2}, nullptr, 8},
                                            tensor("c", 'c', 1),
                                            {"empty", DType::f32, {0}, nullptr, 0}};
   std::vector<std::string> asked;
@@ -96,7 +97,7 @@ TEST_F(TensorFilesTest, TensorsCanBeMadeWhenTheirTurnComes) {
   for (const uint64_t limit : {0, 12}) {
     asked.clear();
     write_tensor_files(folder_, tensors, {}, limit, make);
-    EXPECT_EQ(asked, std::vector<std::string>{"b"});
+    EXPECT_EQ(asked, (std::vector<std::string>{"b", "b2"}));
     const auto files = TensorFiles::open(limit == 0 ? folder_ : folder_ / "model.safetensors.index.json");
     EXPECT_EQ(text(files.find("b")), std::string(12, 'm'));
     EXPECT_EQ(text(files.find("c")), std::string(4, 'c'));
