@@ -1,6 +1,7 @@
 #include "siamese/formats/convert.h"
 
 #include <functional>
+#include <memory>
 
 #include <ATen/ATen.h>
 #include <c10/core/GradMode.h>
