@@ -88,16 +88,27 @@ bool check_document(const std::string& text, const std::string& source) {
   return true;
 }
 
-// True when the text, written without quotes, reads back as itself wherever it stands. YAML has many exceptions: what
-// is not certainly plain is quoted.
-bool is_plain(const std::string& text) {
-  if (text.empty() || text == "~" || text == "-" || text == "null" || text == "Null" || text == "NULL") return false;
-  if (text.starts_with("---") || text.starts_with("...") || text.starts_with("- ")) return false;
-  if (std::string_view(" =%@*,").find(text.front()) != std::string_view::npos || text.back() == ' ') return false;
-  return std::all_of(text.begin(), text.end(), [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-           std::string_view("_-./+=()~^$;*%@, ").find(c) != std::string_view::npos;
-  });
+// True when plain text on the rest of a line would read back as something else (null, a list, a comment, two lines).
+bool needs_quotes(const std::string& text) {
+  if (text.empty() || text == "~" || text == "null" || text == "Null" || text == "NULL") return true;
+  if (text.starts_with("---") || text.starts_with("...") || text.starts_with("\xEF\xBB\xBF")) return true;
+  if (std::string_view("[]{}&*!|>'\"%@`#,?:- \t").find(text.front()) != std::string_view::npos &&
+      !(text.size() > 1 && text.front() == '-' && text[1] != ' ')) {
+    return true;
+  }
+  if (text.back() == ' ' || text.back() == ':' || text.find(": ") != std::string::npos ||
+      text.find(" #") != std::string::npos) {
+    return true;
+  }
+  return std::any_of(text.begin(), text.end(), [](unsigned char c) { return c < 0x20 || c == 0x7F; });
+}
+
+// The same for a key and inside brackets, where YAML has many more exceptions: what is not certainly plain is quoted.
+bool needs_quotes_inside(const std::string& text) {
+  return needs_quotes(text) || text.front() == '=' || !std::all_of(text.begin(), text.end(), [](char c) {
+           return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                  std::string_view("_-./+=()~^$;*%@ ").find(c) != std::string_view::npos;
+         });
 }
 
 std::string quoted(const std::string& text) {
@@ -123,14 +134,14 @@ std::string quoted(const std::string& text) {
   return out + "\"";
 }
 
-std::string scalar_text(const std::string& text, bool in_list) {
-  return is_plain(text) && !(in_list && text.find(',') != std::string::npos) ? text : quoted(text);
+std::string scalar_text(const std::string& text, bool inside) {
+  return (inside ? needs_quotes_inside(text) : needs_quotes(text)) ? quoted(text) : text;
 }
 
 void print_map(const Value& value, int indent, std::string& out) {
   for (const auto& [key, child] : value.entries) {
     out.append(static_cast<size_t>(indent), ' ');
-    out += scalar_text(key, false) + ":";
+    out += scalar_text(key, true) + ":";
     if (child.is_map() && !child.entries.empty()) {
       out += "\n";
       print_map(child, indent + 2, out);
