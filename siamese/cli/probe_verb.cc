@@ -11,6 +11,7 @@
 #include "siamese/cli/paths.h"
 #include "siamese/cli/verbs.h"
 #include "siamese/eval/probe.h"
+#include "siamese/formats/convert.h"
 #include "siamese/models/registry.h"
 #include "siamese/train/checkpoint.h"
 
@@ -70,8 +71,8 @@ void probe_model(const ProbeArguments& arguments) {
     origin = fmt::format("{}, fresh weights of train.seed {}", arguments.subject, config.train.seed);
   }
   const auto tensors = eval::probe(*model, inputs, {arguments.gradients, arguments.activations});
-  models::save_tensors(arguments.out, tensors,
-                       {{"format", "siamese-probe"}, {"format_version", "1"}, {"residual", config.model.residual}});
+  // As a checkpoint's, so that `convert` can give the gradients others' names.
+  models::save_tensors(arguments.out, tensors, formats::metadata_of(formats::Layout::siamese, config.model));
   std::printf("%s: %s, %s, %lld parameters\n", origin.c_str(), config.model.residual.c_str(),
               arguments.in_double ? "float64, plain expressions" : "float32",
               static_cast<long long>(model->parameters().count()));

@@ -30,6 +30,7 @@ class Reading {
     const bool images = family == Family::vit || family == Family::dit;
     tell("family", family);
     width_ = images ? shapes_.size("patch.weight", 0) : shapes_.size("embedding.weight", 1);
+    if (width_ == 0) width_ = size("attention.out.weight", 0);
     tell_size("width", width_);
     tell_size("blocks", shapes_.blocks);
     if (images) {
@@ -85,7 +86,9 @@ class Reading {
   }
 
   void read_text() {
-    tell_size("vocab", shapes_.size("embedding.weight", 0));
+    // Without its embedding a file cannot fit, whatever the vocabulary: any will do to list all that is missing.
+    const int64_t vocab = shapes_.size(shapes_.has("embedding.weight") ? "embedding.weight" : "head.weight", 0);
+    tell_size("vocab", std::max<int64_t>(vocab, 1));
     tell("tied", !shapes_.has("head.weight"));
     const bool learned = shapes_.has("positions.weight");
     tell("positions", learned ? models::Positions::learned : models::Positions::rope);
@@ -156,8 +159,19 @@ class Reading {
     return wide == width_ ? nn::AttentionNorm::qk_full : nn::AttentionNorm::qk;
   }
 
+  // Of the block that has most of them: what another lacks is missing there.
+  nn::AttentionNorm stored_norm() const {
+    nn::AttentionNorm most = nn::AttentionNorm::none;
+    for (int64_t block = 0; block < std::min(shapes_.blocks, kMostBlocks); ++block) {
+      const nn::AttentionNorm norm = stored_norm(block);
+      if (norm == nn::AttentionNorm::qkv) return norm;
+      if (norm != nn::AttentionNorm::none) most = norm;
+    }
+    return most;
+  }
+
   void read_heads() {
-    const nn::AttentionNorm norm = stored_norm(0);
+    const nn::AttentionNorm norm = stored_norm();
     int64_t heads = said_size("heads");
     const int64_t head_width = size("attention.q_norm.weight", 0);
     const bool by_head = norm == nn::AttentionNorm::qk || norm == nn::AttentionNorm::qkv;
@@ -172,17 +186,22 @@ class Reading {
     if (!as_the_scheme_asks()) tell("attention_norm", norm);
   }
 
-  // Whether every block has the norms that its scheme asks for; true when the scheme is not known here.
+  // Whether the blocks have the norms that their scheme asks for; one block that has them is enough: another with fewer
+  // lacks them. True when the scheme is not known here.
   bool as_the_scheme_asks() const {
     const config::Value* const scheme = said_.find("residual");
     if (scheme == nullptr || width_ <= 0 || shapes_.blocks < 1 || shapes_.blocks > kMostBlocks) return true;
     nn::Parameters parameters(0, at::kFloat, at::kMeta);
     const auto topology = residual::make_topology(scheme->text, nn::Scope(parameters),
                                                   {.width = width_, .blocks = shapes_.blocks, .norm = {}});
+    bool all = true;
     for (int64_t block = 0; block < shapes_.blocks; ++block) {
-      if (topology->attention_norm(residual::site_at(2 * block, shapes_.blocks)) != stored_norm(block)) return false;
+      const nn::AttentionNorm asked = topology->attention_norm(residual::site_at(2 * block, shapes_.blocks));
+      const bool fits = asked == stored_norm(block);
+      if (fits && asked != nn::AttentionNorm::none) return true;
+      all = all && fits;
     }
-    return true;
+    return all;
   }
 
   const OurShapes& shapes_;
@@ -206,7 +225,8 @@ config::Value told_by_tensors(const StoredTensors& stored, const config::Value& 
   if (stored.groups().empty()) return config::Value::map();  // what a probe recorded, without gradients
   const OurShapes shapes = our_shapes(stored);
   const auto& group = stored.groups().begin()->second;
-  const bool has_input = shapes.has("embedding.weight") || shapes.has("patch.weight");
+  const bool has_input =
+      shapes.has("embedding.weight") || shapes.has("patch.weight") || shapes.has("blocks.0.attention.out.weight");
   if (!has_input && (said.find("width") == nullptr || shapes.shapes.empty())) {
     throw DataError(stored.file() + ": expected the names of layout " + std::string(enum_text(stored.layout())) +
                     ", which has " + input_name(stored.layout()) + ", got " +

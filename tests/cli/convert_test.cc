@@ -246,6 +246,21 @@ TEST_F(ConvertVerb, RefusesInOneLine) {
   EXPECT_FALSE(exists("y"));
 }
 
+// What tells the sizes may itself be missing: it is listed with the rest.
+TEST_F(ConvertVerb, ListsWhatItWouldHaveLookedAt) {
+  train("'model.residual=siamese(x=hybrid)'", "run");
+  ASSERT_EQ(run("convert run --from siamese --to official-lm -o lm.safetensors").exit_code, 0);
+  Contents tensors = contents("lm.safetensors");
+  for (const char* const gone : {"transformer.wte.weight", "transformer.blocks.0.q_norm.weight",
+                                 "transformer.blocks.0.v_norm.weight", "transformer.blocks.1.ff_out.weight"}) {
+    tensors.erase(gone);
+  }
+  put("broken.safetensors", tensors, {});
+  expect_refusal("convert broken.safetensors --from official-lm --to siamese -o y model.rope_theta=10000", 3,
+                 "missing transformer.wte.weight, transformer.blocks.0.q_norm.weight, "
+                 "transformer.blocks.0.v_norm.weight, transformer.blocks.1.ff_out.weight");
+}
+
 TEST_F(ConvertVerb, TellsWhatItDid) {
   train("model.residual=pre", "run");
   const CommandResult result = run("convert run --from siamese --to hf-llama -o deep/er/out");
