@@ -103,6 +103,8 @@ void put_texts(Seeds& seeds) {
   for (const char* text : {"pre", "mixln(post=0.5)", "siamese( x = hybrid ,input_norm=false)", "hc(streams=4)"}) {
     seeds.put("scheme_text", text);
   }
+  seeds.put("shard_index",
+            R"({"metadata": {"total_size": 8}, "weight_map": {"a": "m-1.safetensors", "b": "m.safetensors"}})");
   for (const char* text : {"a=1", "b.c=[1, 2]", "layer.width=64", "m={x: {y: z}}", "t=\"[x]\"", "e="}) {
     seeds.put("override", text);
   }

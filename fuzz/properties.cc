@@ -12,6 +12,7 @@ const std::vector<Property>& properties() {
                                          {"png", check_png},
                                          {"safetensors", check_safetensors},
                                          {"scheme_text", check_scheme_text},
+                                         {"shard_index", check_shard_index},
                                          {"token_file", check_token_file},
                                          {"yaml", check_yaml}};
   return all;

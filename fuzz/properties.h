@@ -22,6 +22,7 @@ void check_override(Bytes bytes);     // "key=value" of the command line
 void check_png(Bytes bytes);          // as it is, and with its checksums mended, or few mutations would pass them
 void check_safetensors(Bytes bytes);  //
 void check_scheme_text(Bytes bytes);  //
+void check_shard_index(Bytes bytes);  // model.safetensors.index.json
 void check_token_file(Bytes bytes);   // the first byte says which vocabulary
 void check_yaml(Bytes bytes);         //
 

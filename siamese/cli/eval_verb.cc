@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <map>
@@ -74,8 +75,10 @@ void evaluate_run(const EvalArguments& arguments) {
   train::RunConfig config = train::read_config(value);
   if (config.eval.classifier.empty()) config.eval.samples = 0;  // nobody would look at them
   train::apply_engine(config.engine);
-  const auto loaded =
-      train::load_model(arguments.run, config.eval.averaged ? train::Weights::averaged : train::Weights::trained);
+  const bool asked = std::any_of(arguments.overrides.begin(), arguments.overrides.end(),
+                                 [](const std::string& text) { return text.starts_with("eval.averaged="); });
+  const bool averaged = config.eval.averaged && (asked || train::keeps_average(arguments.run));
+  const auto loaded = train::load_model(arguments.run, averaged ? train::Weights::averaged : train::Weights::trained);
   const auto test = data::open_batches(config.data, data::Split::test, train::sample_shape(loaded.config.model), 0);
   const train::Classifier classifier(config);
   const auto result = eval::evaluate({.model = *loaded.model,

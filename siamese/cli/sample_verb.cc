@@ -69,7 +69,7 @@ void sample_run(SampleArguments& arguments) {
   }
   if (arguments.grid == arguments.tensors)
     throw UsageError("--grid and --out: expected two files, got " + arguments.grid);
-  const bool averaged = !arguments.trained && train::load_config(arguments.run).train.ema > 0;
+  const bool averaged = !arguments.trained && train::keeps_average(arguments.run);
   const auto loaded = train::load_model(arguments.run, averaged ? train::Weights::averaged : train::Weights::trained);
   train::apply_engine(loaded.config.engine);
   const auto* const model = dynamic_cast<const models::DiffusionTransformer*>(loaded.model.get());

@@ -115,6 +115,12 @@ RunConfig load_config(const fs::path& run_or_checkpoint) {
   return read_config_file((io::resolve_checkpoint(run_or_checkpoint) / io::kConfigFile).string());
 }
 
+bool keeps_average(const fs::path& run_or_checkpoint) {
+  const fs::path checkpoint = io::resolve_checkpoint(run_or_checkpoint);
+  return fs::exists(checkpoint / io::kAverageFile) ||
+         (fs::exists(checkpoint / io::kTrainerFile) && load_config(checkpoint).train.ema > 0);
+}
+
 LoadedModel load_model(const fs::path& run_or_checkpoint, Weights weights, at::ScalarType dtype,
                        int64_t least_context) {
   LoadedModel loaded;

@@ -55,6 +55,9 @@ struct LoadedModel {
 // The config of a run directory's latest checkpoint, or of a checkpoint.
 RunConfig load_config(const std::filesystem::path& run_or_checkpoint);
 
+// Whether averaged weights belong to it: a folder of weights alone has none, whatever its config says of training.
+bool keeps_average(const std::filesystem::path& run_or_checkpoint);
+
 enum class Weights { trained, averaged };
 // DataError when averaged weights are asked for and the checkpoint has none. `least_context`: a model with rotary
 // positions can see more tokens than it was trained with.
