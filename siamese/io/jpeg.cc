@@ -121,7 +121,7 @@ Image decode_jpeg(std::span<const std::byte> bytes, const std::string& name) {
   // A block of 8 x 8 takes at least a bit, and at least a quarter of the blocks is stored for some component; where
   // data is missing the library invents grey. A file too short is refused before memory is asked for.
   constexpr int64_t kSmall = int64_t{1} << 22;
-  if (width * height > kSmall && width * height / (4 * 64 * 8) > static_cast<int64_t>(bytes.size())) {
+  if (width * height > kSmall && width * height / (int64_t{4} * 64 * 8) > static_cast<int64_t>(bytes.size())) {
     refuse(fmt::format("{} x {} pixels cannot lie in {} bytes", width, height, bytes.size()));
   }
   Image image(width, height, info.num_components == 1 ? 1 : 3);
