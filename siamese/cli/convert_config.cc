@@ -88,11 +88,11 @@ ConvertConfig convert_config(const io::TensorFiles& files, const formats::Stored
   const Layout from = stored.layout();
   const fs::path folder = files.path().parent_path();
   Said said;
+  said.add_model(formats::said_by_metadata(files));
   if (formats::is_hugging_face(from) && fs::is_regular_file(folder / kHfConfigFile)) {
     said.add_hf(from, folder / kHfConfigFile);
   }
   add_beside(folder / io::kConfigFile, said);
-  said.add_model(formats::said_by_metadata(files));
   if (!given.empty()) add_given(given, from, to, said);
   for (const auto& assignment : overrides) config::apply_override(said.root, assignment);
 

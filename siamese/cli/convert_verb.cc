@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <set>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -12,6 +13,7 @@
 #include "siamese/base/nearest.h"
 #include "siamese/cli/byte_size.h"
 #include "siamese/cli/convert_config.h"
+#include "siamese/cli/paths.h"
 #include "siamese/cli/verbs.h"
 #include "siamese/formats/convert.h"
 #include "siamese/formats/hf_config.h"
@@ -38,12 +40,6 @@ struct ConvertArguments {
   bool one_file() const { return out.ends_with(io::kSafetensorsEnding); }
 };
 
-// A run directory is a place to look for the newest checkpoint; anything else is opened as it is.
-io::TensorFiles open_source(const std::string& source) {
-  const bool is_run = fs::is_directory(source) && !io::has_tensor_files(source);
-  return io::TensorFiles::open(is_run ? io::resolve_checkpoint(source) : fs::path(source));
-}
-
 void check_stored_layout(const io::TensorFiles& files, Layout from) {
   const auto& metadata = files.metadata();
   const auto format = metadata.find("format");
@@ -64,7 +60,9 @@ bool is_written_by_us(const std::string& name) {
 void check_output(const ConvertArguments& arguments, const io::TensorFiles& files) {
   const fs::path out(arguments.out);
   std::error_code none;
-  if (fs::equivalent(files.path(), out, none) || fs::equivalent(files.path().parent_path(), out, none)) {
+  const auto is_out = [&](const fs::path& path) { return fs::equivalent(path, out, none); };
+  const fs::path folder = fs::absolute(files.path()).parent_path();
+  if (is_out(files.path()) || is_out(folder) || std::any_of(files.files().begin(), files.files().end(), is_out)) {
     throw UsageError(arguments.out + ": is the source itself; choose another --out");
   }
   if (!fs::exists(fs::symlink_status(out)) || (fs::is_directory(out) && fs::is_empty(out))) {
@@ -175,6 +173,7 @@ void write_converted(const ConvertArguments& arguments, Layout to, const train::
   std::error_code error;
   fs::create_directories(parent, error);
   if (error) throw SystemError(parent.string() + ": cannot be made: " + error.message());
+  io::remove_stale_temporaries(parent, out.filename().string());  // of a convert that was killed here
   const auto metadata = formats::metadata_of(to, config.model);
   if (arguments.one_file()) return io::write_safetensors(out, converted.tensors, metadata, converted.make);
   io::AtomicDirectory folder(out);
@@ -195,7 +194,8 @@ void convert_run(const ConvertArguments& arguments) {
   if (shard_bytes > 0 && arguments.one_file()) {
     throw UsageError("--shard-size: shards need a folder as --out, got the file " + arguments.out);
   }
-  const io::TensorFiles files = open_source(arguments.source);
+  const io::TensorFiles files = io::TensorFiles::open(weights_path(arguments.source));
+  formats::check_version(files);
   check_output(arguments, files);
   check_stored_layout(files, from);
   const formats::StoredTensors stored(files, from);
@@ -205,7 +205,11 @@ void convert_run(const ConvertArguments& arguments) {
   }
   const ConvertConfig described = convert_config(files, stored, to, arguments.config, arguments.overrides);
   formats::check_export(to, described.config.model);
-  const formats::Converted converted = formats::convert(stored, to, described.config.model);
+  formats::Converted converted = formats::convert(stored, to, described.config.model);
+  for (const Layout layout : std::set{from, to}) {
+    for (const auto& note : formats::differences(layout, described.config.model))
+      converted.notes.push_back("note: " + note);
+  }
   write_converted(arguments, to, described.config, converted, shard_bytes);
   const ConvertReport report{arguments, stored, described, converted, files.tensors().size()};
   std::fputs((arguments.json ? to_json(report) : to_text(report)).c_str(), stdout);
@@ -231,7 +235,7 @@ void add_convert(CLI::App& app) {
   verb->add_flag("--overwrite", arguments->overwrite, "Replace an earlier result that stands there");
   verb->add_flag("--json", arguments->json, "One JSON object");
   verb->add_option("OVERRIDES", arguments->overrides, "key=value, for any key of a config");
-  verb->footer("Example: siamese convert Llama-3.2-1B --from hf-llama --to siamese -o runs/llama");
+  verb->footer("Example: siamese convert TinyLlama-1.1B --from hf-llama --to siamese -o runs/llama");
   verb->callback([arguments] { convert_run(*arguments); });
 }
 

@@ -2,6 +2,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <set>
 
 #include <CLI/CLI.hpp>
@@ -10,9 +11,13 @@
 #include <nlohmann/json.hpp>
 
 #include "siamese/base/check.h"
+#include "siamese/cli/paths.h"
 #include "siamese/cli/table.h"
 #include "siamese/cli/verbs.h"
+#include "siamese/config/fields.h"
 #include "siamese/eval/tensor_statistics.h"
+#include "siamese/formats/mapping.h"
+#include "siamese/formats/settings.h"
 #include "siamese/io/run_dir.h"
 #include "siamese/io/tensor_files.h"
 #include "siamese/models/weights.h"
@@ -29,10 +34,21 @@ struct InspectArguments {
   bool json = false;
 };
 
-// The weights that a path means: a file, an index, a folder with either, or a run's newest checkpoint.
-fs::path weights_path(const fs::path& path) {
-  if (!fs::is_directory(path) || io::has_tensor_files(path)) return path;
-  return io::resolve_checkpoint(path);
+// The model that a file says it is of, or a config.yaml of ours beside it; nullopt when neither does.
+std::optional<models::ModelConfig> model_of(const io::TensorFiles& files) {
+  models::ModelConfig config;
+  try {
+    const config::Value said = formats::said_by_metadata(files);
+    if (said.find("width") != nullptr) {
+      config::read(said, "model", config);
+      models::resolve(config, {});
+      return config;
+    }
+    const fs::path beside = files.path().parent_path() / io::kConfigFile;
+    if (fs::is_regular_file(beside)) return train::read_config_file(beside.string()).model;
+  } catch (const Error&) {  // somebody else's, or broken: what the tensors are can be shown all the same
+  }
+  return std::nullopt;
 }
 
 struct Inspected {
@@ -41,27 +57,28 @@ struct Inspected {
       const auto found = files.metadata().find(key);
       return found != files.metadata().end() ? found->second : std::string();
     };
-    scheme = text_of("residual");
-    layout = text_of("layout").empty() ? text_of("format") : text_of("layout");
+    const auto model = model_of(files);
+    scheme = text_of("residual").empty() && model ? model->residual : text_of("residual");
+    layout = text_of("layout").empty() && text_of("format") == "siamese" ? "siamese" : text_of("layout");
     std::set<std::string> buffers;
-    const fs::path config_file = files.path().parent_path() / io::kConfigFile;
-    if (fs::is_regular_file(config_file)) {
-      const models::ModelConfig config = train::read_config_file(config_file.string()).model;
-      if (scheme.empty()) scheme = config.residual;
-      for (const auto& tensor : models::tensor_list(config)) {
-        if (tensor.optional) buffers.insert(tensor.name);
+    if (model && enum_from_text<formats::Layout>(layout)) {
+      for (const auto& mapping : formats::mappings(*enum_from_text<formats::Layout>(layout), *model)) {
+        if (mapping.optional) buffers.insert(mapping.parts.front().name);
       }
     }
     for (const auto& view : files.tensors()) {
+      const size_t elements = view.bytes / io::dtype_size(view.dtype);
       bytes += view.bytes;
-      if (!buffers.contains(view.name)) parameters += models::as_tensor(view).numel();
+      for (const char* const prefix : {"grad/", "m.", "v.", "site/", "aux/"}) of_a_run |= view.name.starts_with(prefix);
+      if (!buffers.contains(view.name)) parameters += elements;
     }
   }
 
   io::TensorFiles files;
   std::string scheme;
   std::string layout;
-  int64_t parameters = 0;  // elements, without those of fixed tables where a config tells them
+  bool of_a_run = false;  // gradients, moments, activations: not parameters
+  size_t parameters = 0;  // elements, without those of fixed tables where the model is known
   uint64_t bytes = 0;
 };
 
@@ -85,7 +102,7 @@ std::string to_json(const Inspected& inspected, bool statistics) {
                                        {"layout", inspected.layout},
                                        {"residual", inspected.scheme},
                                        {"metadata", inspected.files.metadata()},
-                                       {"parameters", inspected.parameters},
+                                       {inspected.of_a_run ? "elements" : "parameters", inspected.parameters},
                                        {"bytes", inspected.bytes},
                                        {"tensors", tensors}};
   return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
@@ -116,10 +133,11 @@ std::vector<io::TensorView> by_name(std::vector<io::TensorView> tensors) {
 
 void print_text(const Inspected& inspected, bool statistics) {
   std::printf("%s\n", inspected.files.path().c_str());
-  std::printf("scheme      %s\n", inspected.scheme.empty() ? "not said" : inspected.scheme.c_str());
-  std::printf("layout      %s\n", inspected.layout.empty() ? "not said" : inspected.layout.c_str());
-  std::printf("parameters  %lld in %zu tensors, %.6g MB\n\n", static_cast<long long>(inspected.parameters),
-              inspected.files.tensors().size(), static_cast<double>(inspected.bytes) / 1e6);
+  const auto said = [](const std::string& text) { return text.empty() ? "not said" : printable(text); };
+  std::printf("scheme      %s\n", said(inspected.scheme).c_str());
+  std::printf("layout      %s\n", said(inspected.layout).c_str());
+  std::printf("%s  %zu in %zu tensors, %.6g MB\n\n", inspected.of_a_run ? "elements  " : "parameters",
+              inspected.parameters, inspected.files.tensors().size(), static_cast<double>(inspected.bytes) / 1e6);
   std::vector<std::vector<std::string>> rows = {{"tensor", "dtype", "shape"}};
   if (statistics) rows[0].insert(rows[0].end(), {"mean", "std", "min", "max", "not finite"});
   for (const auto& view : by_name(inspected.files.tensors())) {

@@ -4,6 +4,8 @@
 
 #include "siamese/base/check.h"
 #include "siamese/config/load.h"
+#include "siamese/io/run_dir.h"
+#include "siamese/io/tensor_files.h"
 
 namespace siamese::cli {
 namespace fs = std::filesystem;
@@ -19,6 +21,21 @@ std::vector<fs::path> config_folders() {
     if (!error && std::find(folders.begin(), folders.end(), folder) == folders.end()) folders.push_back(folder);
   }
   return folders;
+}
+
+fs::path weights_path(const fs::path& path) {
+  std::error_code error;
+  if (!fs::is_directory(path, error) || io::has_tensor_files(path)) return path;
+  return io::resolve_checkpoint(path);
+}
+
+std::string printable(const std::string& text) {
+  std::string shown = text;
+  for (char& c : shown) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte < 0x20 || byte == 0x7F) c = '?';
+  }
+  return shown;
 }
 
 bool is_sweep(const config::Value& value) {

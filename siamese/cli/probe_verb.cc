@@ -12,6 +12,7 @@
 #include "siamese/cli/verbs.h"
 #include "siamese/eval/probe.h"
 #include "siamese/formats/convert.h"
+#include "siamese/io/run_dir.h"
 #include "siamese/models/registry.h"
 #include "siamese/train/checkpoint.h"
 
@@ -31,7 +32,13 @@ struct ProbeArguments {
 };
 
 train::RunConfig config_of(const ProbeArguments& arguments) {
-  if (!fs::is_directory(arguments.subject)) return load_run_config(arguments.subject, arguments.overrides);
+  if (!fs::is_directory(arguments.subject)) {
+    const train::RunConfig config = load_run_config(arguments.subject, arguments.overrides);
+    if (!config.init.from.empty()) {
+      throw UsageError("init.from: a config is probed with fresh weights; probe " + config.init.from + " itself");
+    }
+    return config;
+  }
   if (!arguments.overrides.empty()) {
     throw UsageError("override '" + arguments.overrides.front() +
                      "': a checkpoint is probed as it is; overrides go with a config");
@@ -42,14 +49,24 @@ train::RunConfig config_of(const ProbeArguments& arguments) {
 // With and without --double it is the same model: the one a run would start from.
 void round_to_float(const models::Model& model) {
   const c10::NoGradGuard no_grad;
-  for (const auto& parameter : model.parameters().list()) parameter.value.copy_(parameter.value.to(at::kFloat));
+  for (const auto& tensor : models::named_values(model.parameters())) tensor.value.copy_(tensor.value.to(at::kFloat));
 }
 
-void probe_model(const ProbeArguments& arguments) {
+// The result may replace an earlier one, but nothing that the probe reads.
+void check_out(const ProbeArguments& arguments) {
   std::error_code none;
   if (fs::equivalent(arguments.inputs, arguments.out, none)) {
     throw UsageError("--out: " + arguments.out + " is the file of inputs itself; choose another");
   }
+  if (!fs::is_directory(arguments.subject)) return;
+  const fs::path checkpoint = io::resolve_checkpoint(arguments.subject);
+  if (fs::equivalent(fs::absolute(arguments.out).parent_path(), checkpoint, none)) {
+    throw UsageError("--out: " + arguments.out + " lies in the checkpoint that is probed; choose another place");
+  }
+}
+
+void probe_model(const ProbeArguments& arguments) {
+  check_out(arguments);
   train::RunConfig config = config_of(arguments);
   const models::Inputs inputs = eval::probe_inputs(io::TensorFiles::open(arguments.inputs), config.model);
   if (arguments.in_double) config.engine.ops = ops::Mode::plain;

@@ -21,8 +21,8 @@ void note_signal(int signal) {
   clock_gettime(CLOCK_MONOTONIC, &now);
   const auto second = static_cast<std::sig_atomic_t>(now.tv_sec);
   if (caught == 0) {
-    caught = signal;
     first_second = second;
+    caught = signal;
   } else if (second - first_second > 1) {
     std::signal(signal, SIG_DFL);
     std::raise(signal);
@@ -40,12 +40,15 @@ void explain_and_leave(int) {
 }  // namespace
 
 void catch_signals() {
+  struct sigaction action = {};
+  action.sa_handler = note_signal;
+  action.sa_flags = SA_RESTART;
+  for (const int other : kStops) sigaddset(&action.sa_mask, other);  // one at a time
   for (const int signal : kStops) {
-    struct sigaction action = {};
-    if (sigaction(signal, nullptr, &action) == 0 && action.sa_handler == SIG_IGN) continue;  // nohup
-    action = {};
-    action.sa_handler = note_signal;
-    action.sa_flags = SA_RESTART;
+    struct sigaction before = {};
+    const bool ignored = sigaction(signal, nullptr, &before) == 0 && before.sa_handler == SIG_IGN;
+    // nohup. (Whoever sends SIGINT to a job that a script put into the background, where it is ignored, means it.)
+    if (signal == SIGHUP && ignored) continue;
     sigaction(signal, &action, nullptr);
   }
 }

@@ -1,6 +1,6 @@
-// Ctrl-C, SIGTERM and a terminal that goes away ask for a stop after the current step; whoever asks again a second
-// later kills as usual. One request may arrive twice at once: `timeout`, mpirun and batch systems signal the process
-// and then its group.
+// Ctrl-C, SIGTERM and a terminal that goes away ask for a stop after the current step; whoever asks again two
+// seconds later kills as usual. One request may arrive twice at once: `timeout`, mpirun and batch systems signal the
+// process and then its group.
 #pragma once
 
 namespace siamese::cli {

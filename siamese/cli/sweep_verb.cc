@@ -15,6 +15,7 @@
 #include "siamese/cli/version.h"
 #include "siamese/config/load.h"
 #include "siamese/io/atomic_file.h"
+#include "siamese/io/directory_lock.h"
 #include "siamese/io/run_dir.h"
 #include "siamese/report/report.h"
 #include "siamese/train/config_keys.h"
@@ -171,7 +172,10 @@ class Sweep {
     try {
       if (!train::run_status(dir)) return train::start_run(run.config, dir, false, run.variant, hooks);
       const std::string wanted = train::config_text(train::kept_config(run.config));
-      if (io::read_file(dir / io::kConfigFile) != wanted) io::write_file_atomic(dir / io::kConfigFile, wanted);
+      if (io::read_file(dir / io::kConfigFile) != wanted) {
+        const io::DirectoryLock nobody_trains_it(dir);
+        io::write_file_atomic(dir / io::kConfigFile, wanted);
+      }
       return train::resume_run(dir, hooks);
     } catch (const DivergedError& diverged) {  // a result of the sweep, not its end
       std::fprintf(stderr, "%s\n", diverged.what());

@@ -12,6 +12,7 @@
 #include "siamese/config/yaml.h"
 #include "siamese/formats/fit.h"
 #include "siamese/formats/mapping.h"
+#include "siamese/io/message.h"
 
 namespace siamese::formats {
 namespace {
@@ -82,12 +83,19 @@ std::map<std::string, std::string> metadata_of(Layout layout, const models::Mode
                                                  {"model", config::to_yaml(config::print(config))}};
   if (layout == Layout::siamese) {
     metadata["format"] = "siamese";
-    metadata["format_version"] = "1";
+    metadata["format_version"] = kFormatVersion;
   } else {
     metadata["format"] = "pt";  // transformers reads no other
     metadata["layout"] = std::string(enum_text(layout));
   }
   return metadata;
+}
+
+void check_version(const io::TensorFiles& files) {
+  const auto found = files.metadata().find("format_version");
+  if (found == files.metadata().end() || found->second == kFormatVersion) return;
+  throw DataError(files.path().string() + ": format_version: expected " + kFormatVersion + ", got " +
+                  io::in_quotes(found->second) + ": written by another version of siamese");
 }
 
 Layout layout_of(const io::TensorFiles& files) {

@@ -24,6 +24,11 @@ struct Converted {
 // the model, UsageError when a layout has no names for it. `config` must be resolved. Valid as long as the files are.
 Converted convert(const StoredTensors& stored, Layout to, const models::ModelConfig& config);
 
+// Of our own layout: names, shapes and the meaning of rows (docs/checkpoints.md).
+inline constexpr const char* kFormatVersion = "1";
+// DataError for a file of another version: its weights may fit by name and shape and yet mean something else.
+void check_version(const io::TensorFiles& files);
+
 // What a file says of itself: with `model`, the text of the model section, it stands alone.
 std::map<std::string, std::string> metadata_of(Layout layout, const models::ModelConfig& config);
 

@@ -6,6 +6,7 @@
 #include "siamese/base/nearest.h"
 #include "siamese/config/fields.h"
 #include "siamese/io/message.h"
+#include "siamese/io/strict_json.h"
 
 namespace siamese::formats {
 namespace {
@@ -31,17 +32,8 @@ const HfName& hf_name(Layout layout) {
 }
 
 json parse_object(std::string_view text, const std::string& file) {
-  constexpr int kDeepest = 32;
-  const auto limit = [&](int depth, json::parse_event_t, const json&) {
-    if (depth > kDeepest) throw DataError(file + ": nested too deeply for a config.json");
-    return true;
-  };
-  json parsed;
-  try {
-    parsed = json::parse(text, limit);
-  } catch (const json::exception&) {
-    throw DataError(file + ": not valid JSON");
-  }
+  io::require_strict_json(text, file, 32);
+  json parsed = json::parse(text);
   if (!parsed.is_object()) throw DataError(file + ": expected an object of keys");
   return parsed;
 }

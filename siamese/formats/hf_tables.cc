@@ -146,8 +146,7 @@ const LayoutTable& hf_gpt2_table() {
 }
 
 const LayoutTable& hf_siamese_table() {
-  static constexpr LayoutTable table{
-      .rules = kHfSiamese, .fixed = kHfSiameseFixed, .documented = kHfSiameseDocumented, .ignored = kHfRotaryTables};
+  static constexpr LayoutTable table{.rules = kHfSiamese, .fixed = kHfSiameseFixed, .documented = kHfSiameseDocumented};
   return table;
 }
 

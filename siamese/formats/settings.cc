@@ -47,13 +47,14 @@ void require_known(const config::Value& model) {
 ModelSettings model_settings(const StoredTensors& stored, const config::Value& said, const config::Value& defaults) {
   const LayoutTable& table = table_of(stored.layout());
   ModelSettings settings{config::Value::map(), {}};
+  config::Value known = config::Value::map();
   for (const Setting& setting : table.fixed) {
-    settings.model[setting.key] = config::Value::scalar(std::string(setting.value));
+    known[setting.key] = config::Value::scalar(std::string(setting.value));
   }
-  config::Value known = settings.model;
   config::merge(known, said);
+  // What a layout means stands above what its tensors seem to tell: a file without any v_norm lacks them.
   config::Value told = told_by_tensors(stored, known);
-  config::merge(told, said);
+  config::merge(told, known);
   const auto assume = [&](std::string_view key, const std::string& value, const std::string& why) {
     if (told.find(key) != nullptr) return;
     settings.model[key] = config::Value::scalar(value);
@@ -71,21 +72,45 @@ ModelSettings model_settings(const StoredTensors& stored, const config::Value& s
   return settings;
 }
 
+namespace {
+
+bool means(const config::Value& values, const Setting& setting) {
+  const config::Value* const value = values.find(setting.key);
+  SIAMESE_INVARIANT(value != nullptr);
+  return value->text == setting.value || (!setting.alias.empty() && value->text == setting.alias);
+}
+
+std::string expectation(const config::Value& values, const Setting& setting, Layout layout) {
+  return "model." + std::string(setting.key) + ": expected " + std::string(setting.value) +
+         (setting.alias.empty() ? "" : " or " + std::string(setting.alias)) + " for layout " +
+         std::string(enum_text(layout)) + ", got " + values.find(setting.key)->text;
+}
+
+}  // namespace
+
+std::vector<std::string> differences(Layout layout, const models::ModelConfig& config) {
+  const LayoutTable& table = table_of(layout);
+  const config::Value values = config::print(config);
+  std::vector<std::string> notes;
+  for (const Setting& setting : table.fixed) {
+    if (!means(values, setting)) notes.push_back(expectation(values, setting, layout));
+  }
+  if (is_hugging_face(layout)) return notes;  // whose config.json carries the rest
+  for (const Setting& setting : table.documented) {
+    if (setting.key == "norm_eps" && !means(values, setting)) notes.push_back(expectation(values, setting, layout));
+  }
+  return notes;
+}
+
 void check_export(Layout layout, const models::ModelConfig& config) {
   const LayoutTable& table = table_of(layout);
   const config::Value values = config::print(config);
-  const std::string name(enum_text(layout));
   for (const Setting& setting : table.fixed) {
-    const config::Value* const value = values.find(setting.key);
-    SIAMESE_INVARIANT(value != nullptr);
-    if (value->text == setting.value || (!setting.alias.empty() && value->text == setting.alias)) continue;
-    throw UsageError("model." + std::string(setting.key) + ": expected " + std::string(setting.value) +
-                     (setting.alias.empty() ? "" : " or " + std::string(setting.alias)) + " for layout " + name +
-                     ", got " + value->text);
+    if (!means(values, setting)) throw UsageError(expectation(values, setting, layout));
   }
   if (table.all_kv_heads && config.kv_heads != config.heads) {
-    throw UsageError("model.kv_heads: expected " + std::to_string(config.heads) + " (model.heads) for layout " + name +
-                     ", got " + std::to_string(config.kv_heads));
+    throw UsageError("model.kv_heads: expected " + std::to_string(config.heads) + " (model.heads) for layout " +
+                     std::string(enum_text(layout)) + ", got " + std::to_string(config.kv_heads));
   }
 }
 

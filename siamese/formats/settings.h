@@ -1,7 +1,7 @@
 // The config of a model that is converted, from everybody who knows something of it, and whether a model is what a
 // layout means. Lowest first:
-//   the layout's fixed settings, what its authors document < what the tensors tell < what is said: config.json,
-//   config.yaml, metadata, --config, overrides
+//   what the layout's authors document < what the tensors tell < what the layout means (its fixed settings) < what is
+//   said: metadata, config.json, config.yaml, --config, overrides
 #pragma once
 
 #include <string>
@@ -30,6 +30,10 @@ struct ModelSettings {
 // the layout's.
 ModelSettings model_settings(const StoredTensors& stored, const config::Value& said,
                              const config::Value& defaults = config::Value::map());
+
+// A line for each key in which `config` (resolved) is not what a file of `layout` means or its authors document, and
+// which its names do not carry: the same file elsewhere would be another function.
+std::vector<std::string> differences(Layout layout, const models::ModelConfig& config);
 
 // UsageError naming key, expected, got when `config` (resolved) is not what `layout` means.
 void check_export(Layout layout, const models::ModelConfig& config);

@@ -175,7 +175,7 @@ void remove_folder(const fs::path& folder) {
   if (failed) throw_system_error("sync the folder of", folder, failed);
 }
 
-int remove_stale_temporaries(const fs::path& folder) {
+int remove_stale_temporaries(const fs::path& folder, std::string_view of) {
   std::error_code error;
   std::vector<fs::path> entries;
   for (fs::directory_iterator entry(folder, error); !error && entry != fs::directory_iterator();
@@ -188,6 +188,7 @@ int remove_stale_temporaries(const fs::path& folder) {
     const auto temporary = parse_leftover(name, kTemporaryMark);
     const auto moved_away = parse_leftover(name, kMovedAwayMark);
     if (!temporary && !moved_away) continue;
+    if (!of.empty() && (temporary ? temporary->name : moved_away->name) != of) continue;
     if (is_another_living_process(temporary ? temporary->writer : moved_away->writer)) continue;
     if (moved_away && !fs::exists(fs::symlink_status(folder / moved_away->name, error))) {
       fs::rename(path, folder / moved_away->name, error);

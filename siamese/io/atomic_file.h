@@ -61,7 +61,7 @@ void remove_folder(const std::filesystem::path& folder);
 
 // Removes what killed writers left directly in `folder` (`*.tmp-<pid>`), and puts back a folder that was moved away
 // (`*.old-<pid>`) but never replaced. Leftovers of other processes that are still alive stay. Returns how many were
-// tidied.
-int remove_stale_temporaries(const std::filesystem::path& folder);
+// tidied. `of`: only those of the file or folder of this name.
+int remove_stale_temporaries(const std::filesystem::path& folder, std::string_view of = "");
 
 }  // namespace siamese::io

@@ -10,6 +10,7 @@
 #include "siamese/io/atomic_file.h"
 #include "siamese/io/message.h"
 #include "siamese/io/run_dir.h"
+#include "siamese/io/strict_json.h"
 
 namespace siamese::io {
 
@@ -18,32 +19,6 @@ namespace fs = std::filesystem;
 namespace {
 
 using nlohmann::json;
-
-constexpr size_t kLongestIndex = 100'000'000;
-constexpr int kDeepest = 3;  // the object, a section, and what metadata may hold
-
-json parse_index_json(std::string_view text, std::string_view file) {
-  if (text.size() > kLongestIndex) {
-    throw DataError(fmt::format("{}: expected an index of at most {} bytes, got {}", file, kLongestIndex, text.size()));
-  }
-  if (text.find('\0') != std::string_view::npos) throw DataError(fmt::format("{}: not valid JSON: a NUL", file));
-  // The tree alone would silently keep the last of two equal keys.
-  std::vector<std::set<std::string>> keys;
-  const auto check = [&](int depth, json::parse_event_t event, const json& parsed) {
-    if (depth > kDeepest) throw DataError(fmt::format("{}: nested too deeply for an index of shards", file));
-    if (event == json::parse_event_t::object_start) keys.emplace_back();
-    if (event == json::parse_event_t::object_end) keys.pop_back();
-    if (event == json::parse_event_t::key && !keys.back().insert(parsed.get<std::string>()).second) {
-      throw DataError(fmt::format("{}: the key {} stands twice", file, in_quotes(parsed.get<std::string>())));
-    }
-    return true;
-  };
-  try {
-    return json::parse(text, check);
-  } catch (const json::exception&) {
-    throw DataError(fmt::format("{}: not valid JSON", file));
-  }
-}
 
 // A shard lies beside the index: a name, never a path that leads elsewhere.
 bool is_shard_name(const std::string& name) {
@@ -63,7 +38,8 @@ fs::path weights_of(const fs::path& path) {
 }  // namespace
 
 std::map<std::string, std::string> parse_shard_index(std::string_view text, std::string_view file) {
-  const json index = parse_index_json(text, file);
+  require_strict_json(text, file, 3);  // the object, a section, and what metadata may hold
+  const json index = json::parse(text);
   const auto map = index.is_object() ? index.find("weight_map") : index.end();
   if (!index.is_object() || map == index.end() || !map->is_object()) {
     throw DataError(fmt::format("{}: expected an index of shards with an object \"weight_map\"", file));
@@ -90,7 +66,8 @@ TensorFiles TensorFiles::open(const fs::path& path) {
     std::set<std::string> shards;
     for (const auto& [tensor, shard] : shard_of) shards.insert(shard);
     for (const auto& shard : shards) {
-      const SafetensorsFile& file = all.files_.emplace_back(SafetensorsFile::open(all.path_.parent_path() / shard));
+      all.file_paths_.push_back(all.path_.parent_path() / shard);
+      const SafetensorsFile& file = all.files_.emplace_back(SafetensorsFile::open(all.file_paths_.back()));
       for (const TensorView& view : file.tensors()) {
         const auto found = shard_of.find(view.name);
         if (found == shard_of.end() || found->second != shard) {
@@ -101,6 +78,7 @@ TensorFiles TensorFiles::open(const fs::path& path) {
       }
     }
   } else {
+    all.file_paths_.push_back(all.path_);
     all.files_.push_back(SafetensorsFile::open(all.path_));
   }
   for (const SafetensorsFile& file : all.files_) {

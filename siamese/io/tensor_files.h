@@ -26,10 +26,12 @@ class TensorFiles {
   const std::vector<TensorView>& tensors() const { return tensors_; }  // file after file, each in file order
   const TensorView* find(std::string_view name) const;                 // nullptr when there is none
   const std::map<std::string, std::string>& metadata() const { return metadata_; }  // of the first file
+  const std::vector<std::filesystem::path>& files() const { return file_paths_; }   // the shards, or the one file
   const std::filesystem::path& path() const { return path_; }                       // the file or index
 
  private:
   std::filesystem::path path_;
+  std::vector<std::filesystem::path> file_paths_;
   std::vector<SafetensorsFile> files_;  // hold the mappings
   std::vector<TensorView> tensors_;
   std::map<std::string, size_t, std::less<>> index_;

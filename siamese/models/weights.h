@@ -34,7 +34,7 @@ std::vector<NamedTensor> named_values(const nn::Parameters& parameters);
 // The same of a model that need not fit into memory (values on the meta device). `config` must be resolved.
 std::vector<NamedTensor> tensor_list(const ModelConfig& config);
 
-// A stored tensor without a copy: valid as long as `view`'s memory. UsageError for a dtype that LibTorch lacks.
+// A stored tensor without a copy (unaligned ones are copied): valid as long as `view`'s memory.
 at::Tensor as_tensor(const io::TensorView& view);
 // The other way: points into `tensor`, which must be contiguous and on the CPU.
 io::TensorView as_view(const std::string& name, const at::Tensor& tensor);

@@ -16,26 +16,15 @@ namespace siamese::train {
 namespace fs = std::filesystem;
 namespace {
 
-constexpr int kFormatVersion = 1;
-
-// Weights of a format to come may fit by name and shape and yet mean something else.
-void check_format(const io::TensorFiles& files) {
-  const auto found = files.metadata().find("format_version");
-  if (found == files.metadata().end() || found->second == std::to_string(kFormatVersion)) return;
-  throw DataError(files.path().string() + ": format_version: expected " + std::to_string(kFormatVersion) + ", got " +
-                  io::in_quotes(found->second) + ": written by another version of siamese");
-}
-
 // A file of tensors of a checkpoint.
 void load_part(const fs::path& path, const std::vector<models::NamedTensor>& tensors) {
   const io::TensorFiles files = io::TensorFiles::open(path);
-  check_format(files);
+  formats::check_version(files);
   models::load_tensors(files, tensors);
 }
 
 std::map<std::string, std::string> weights_metadata(const RunConfig& config) {
-  return {
-      {"format", "siamese"}, {"format_version", std::to_string(kFormatVersion)}, {"residual", config.model.residual}};
+  return formats::metadata_of(formats::Layout::siamese, config.model);
 }
 
 void write_weights(const fs::path& folder, const RunConfig& config, const models::Model& model) {
@@ -96,7 +85,7 @@ void check_free_for_weights(const fs::path& folder, bool overwrite) {
 
 TrainerState load_checkpoint(const fs::path& checkpoint, const RunParts& parts) {
   const TrainerState state = read_trainer_state(checkpoint / io::kTrainerFile);
-  load_part(checkpoint / io::kModelFile, models::named_values(parts.model.parameters()));
+  load_part(checkpoint, models::named_values(parts.model.parameters()));
   load_part(checkpoint / io::kOptimFile, parts.optimizer.state());
   if (parts.average.kept()) load_part(checkpoint / io::kAverageFile, averaged_values(parts));
   parts.optimizer.set_applied_steps(state.applied_steps);
@@ -105,7 +94,7 @@ TrainerState load_checkpoint(const fs::path& checkpoint, const RunParts& parts) 
 
 WeightFiles WeightFiles::open(const fs::path& path) {
   WeightFiles weights{io::TensorFiles::open(path), ""};
-  check_format(weights.files);
+  formats::check_version(weights.files);
   const auto found = weights.files.metadata().find("residual");
   if (found != weights.files.metadata().end()) weights.scheme = found->second;
   return weights;

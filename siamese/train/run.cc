@@ -9,6 +9,7 @@
 #include "siamese/io/directory_lock.h"
 #include "siamese/io/json_lines.h"
 #include "siamese/io/run_dir.h"
+#include "siamese/io/tensor_files.h"
 #include "siamese/train/config_keys.h"
 #include "siamese/train/run_loop.h"
 #include "siamese/train/trainer.h"
@@ -94,7 +95,7 @@ RunResult resume_run(const fs::path& run_or_checkpoint, const RunHooks& hooks) {
   if (!fs::exists(dir / io::kConfigFile)) {
     throw DataError(dir.string() + ": not a run directory: " + std::string(io::kConfigFile) + " is missing");
   }
-  if (!is_checkpoint && fs::exists(dir / io::kModelFile)) {
+  if (!is_checkpoint && io::has_tensor_files(dir)) {
     throw DataError(dir.string() + ": nothing to resume: it holds weights without the state of a run (" +
                     std::string(io::kTrainerFile) + "); init.from=" + dir.string() + " starts a run from them");
   }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -38,7 +39,10 @@ RunResult RunLoop::train(io::JsonLinesWriter::Mode mode) {
     return train_to_the_end(mode);
   } catch (const DataError& error) {
     save_what_is_done();
-    write_status(RunStatus::stopped, error.what());
+    try {
+      write_status(RunStatus::stopped, error.what());
+    } catch (const SystemError&) {  // the first error is the one to be told
+    }
     throw;
   } catch (const SystemError& error) {
     fail(error.what());
@@ -123,7 +127,7 @@ void RunLoop::tidy() const {
   const TrainConfig& train = trainer_.config().train;
   try {
     remove_old_checkpoints(dir_, train.keep_last, train.keep_every);
-  } catch (const SystemError& error) {
+  } catch (const Error& error) {
     hooks_.observer->warned(std::string("an old checkpoint stays: ") + error.what());
   }
 }
@@ -131,10 +135,16 @@ void RunLoop::tidy() const {
 // For a run that ends for another reason, which is the one to be told.
 void RunLoop::save_what_is_done() {
   if (trainer_.state().step == tried_step_) return;
+  tried_step_ = trainer_.state().step;
+  try {  // their lines before the checkpoint that counts on them
+    for (const auto file : {io::kMetricsFile, io::kEvalFile}) {
+      io::JsonLinesWriter::open(dir_ / file, io::JsonLinesWriter::Mode::append).flush();
+    }
+  } catch (const Error&) {
+  }
   try {
-    tried_step_ = trainer_.state().step;
     trainer_.save(dir_);
-  } catch (const SystemError&) {
+  } catch (const Error&) {
   }
 }
 
@@ -148,7 +158,12 @@ void RunLoop::fail(const std::string& what) {
 }
 
 std::string RunLoop::last_good() const {
-  const auto latest = io::read_latest(dir_);
+  std::optional<std::string> latest;
+  try {
+    latest = io::read_latest(dir_);
+  } catch (const Error& error) {
+    return error.what();
+  }
   return latest ? "the last good checkpoint is " + *latest : "there is no checkpoint";
 }
 

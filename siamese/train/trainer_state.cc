@@ -68,6 +68,12 @@ TrainerState read_trainer_state(const std::filesystem::path& path) {
                        .skips_in_a_row = json.at("skips_in_a_row").get<int64_t>(),
                        .window = {},
                        .unrecorded = json.value("unrecorded", "")};
+    if (!state.unrecorded.empty()) {
+      const auto line = nlohmann::json::parse(state.unrecorded, nullptr, /*allow_exceptions=*/false);
+      const bool fits = line.is_object() && line.value("step", int64_t{-1}) == state.step &&
+                        state.unrecorded.find('\n') == std::string::npos;
+      if (!fits) wrong(path, "unrecorded", "one line of metrics.jsonl, of this step");
+    }
     if (json.contains("window")) state.window = read_window(json.at("window"), path);
     return state;
   } catch (const nlohmann::json::exception& error) {

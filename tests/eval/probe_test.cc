@@ -6,6 +6,7 @@
 
 #include "tests/models/small_families.h"
 #include "tests/support/tensors.h"
+#include <unistd.h>
 
 #include "siamese/base/check.h"
 #include "siamese/eval/tensor_statistics.h"
@@ -133,7 +134,8 @@ TEST(Probe, NothingIsDrawn) {
 }
 
 std::string refusal(const models::ModelConfig& config, const std::vector<models::NamedTensor>& tensors) {
-  const auto path = std::filesystem::temp_directory_path() / "siamese_probe_inputs.safetensors";
+  const auto path =
+      std::filesystem::temp_directory_path() / ("siamese_probe_inputs_" + std::to_string(getpid()) + ".safetensors");
   models::save_tensors(path, tensors, {});
   try {
     probe_inputs(io::TensorFiles::open(path), config);
