@@ -141,7 +141,8 @@ void print_text(const Inspected& inspected, bool statistics) {
   std::vector<std::vector<std::string>> rows = {{"tensor", "dtype", "shape"}};
   if (statistics) rows[0].insert(rows[0].end(), {"mean", "std", "min", "max", "not finite"});
   for (const auto& view : by_name(inspected.files.tensors())) {
-    rows.push_back({view.name, std::string(enum_text(view.dtype)), fmt::format("[{}]", fmt::join(view.shape, ", "))});
+    rows.push_back(
+        {printable(view.name), std::string(enum_text(view.dtype)), fmt::format("[{}]", fmt::join(view.shape, ", "))});
     if (!statistics) continue;
     const auto numbers = eval::tensor_statistics(models::as_tensor(view));
     for (const double number : {numbers.mean, numbers.std, numbers.least, numbers.largest}) {

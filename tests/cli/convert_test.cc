@@ -173,6 +173,8 @@ TEST_F(ConvertVerb, WhoSaysWhat) {
                  "model.heads, model.rope_theta: the tensors do not tell them; give model.heads=... "
                  "model.rope_theta=..., or --config");
   EXPECT_EQ(eps("model.heads=2 model.rope_theta=10000"), "1e-06");
+  put("bare/model.safetensors", contents("out"), {{"model", "norm_eps: 0.006\n"}});
+  EXPECT_EQ(eps("model.heads=2 model.rope_theta=10000"), "0.006");
   write("bare/config.json", R"({"model_type": "llama", "num_attention_heads": 2, "rms_norm_eps": 0.004})");
   const json said = converted("bare --from hf-llama --to siamese -o in --overwrite");
   ASSERT_EQ(said["assumed"].size(), 2U) << said;
@@ -181,8 +183,6 @@ TEST_F(ConvertVerb, WhoSaysWhat) {
   EXPECT_EQ(eps(""), "0.004");
   write("bare/config.yaml", "model: {residual: pre, norm_eps: 0.005}\n");
   EXPECT_EQ(eps(""), "0.005");
-  put("bare/model.safetensors", contents("out"), {{"model", "norm_eps: 0.006\n"}});
-  EXPECT_EQ(eps(""), "0.006");
   write("part.yaml", "model:\n  norm_eps: 0.007\n");
   EXPECT_EQ(eps("--config part.yaml"), "0.007");
   EXPECT_EQ(eps("--config part.yaml model.norm_eps=0.008"), "0.008");
@@ -255,10 +255,40 @@ TEST_F(ConvertVerb, ListsWhatItWouldHaveLookedAt) {
                                  "transformer.blocks.0.v_norm.weight", "transformer.blocks.1.ff_out.weight"}) {
     tensors.erase(gone);
   }
+  put("broken.safetensors", tensors, {{"format_version", "2"}});
+  expect_refusal("convert broken.safetensors --from official-lm --to siamese -o y", 3, "format_version: expected 1");
   put("broken.safetensors", tensors, {});
   expect_refusal("convert broken.safetensors --from official-lm --to siamese -o y model.rope_theta=10000", 3,
                  "missing transformer.wte.weight, transformer.blocks.0.q_norm.weight, "
                  "transformer.blocks.0.v_norm.weight, transformer.blocks.1.ff_out.weight");
+  // The layout means norms on q, k and v, also where none is there to tell.
+  tensors = contents("lm.safetensors");
+  for (const char* const block : {"0", "1"})
+    tensors.erase("transformer.blocks." + std::string(block) + ".v_norm.weight");
+  put("broken.safetensors", tensors, {});
+  expect_refusal("convert broken.safetensors --from official-lm --to siamese -o y model.rope_theta=10000", 3,
+                 "missing transformer.blocks.0.v_norm.weight, transformer.blocks.1.v_norm.weight");
+}
+
+TEST_F(ConvertVerb, SaysWhatAFileWouldMeanElsewhere) {
+  train("model.residual=pre", "run");
+  converted("run --from siamese --to hf-llama -o out.safetensors");
+  const auto notes = [&](const std::string& more) { return converted(more)["notes"].dump(); };
+  EXPECT_NE(notes("out.safetensors --from hf-llama --to siamese -o post model.residual=post")
+                .find("model.residual: expected pre for layout hf-llama, got post"),
+            std::string::npos);
+  train("'model.residual=siamese(x=hybrid)' model.norm_eps=1e-3", "hybrid");
+  EXPECT_NE(notes("hybrid --from siamese --to official-lm -o lm.safetensors")
+                .find("model.norm_eps: expected 1e-05 for layout official-lm, got 0.001"),
+            std::string::npos);
+  // Shards are weights alone as well.
+  converted("run --from siamese --to siamese -o shards --shard-size 1KiB");
+  expect_refusal("resume shards", 3, "nothing to resume");
+  for (const auto& entry : std::filesystem::directory_iterator(folder / "shards")) {
+    const std::string name = entry.path().filename().string();
+    if (!name.starts_with("model-00001")) continue;
+    expect_refusal("convert shards --from siamese --to siamese --overwrite -o shards/" + name, 2, "source itself");
+  }
 }
 
 TEST_F(ConvertVerb, TellsWhatItDid) {

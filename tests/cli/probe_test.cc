@@ -70,6 +70,8 @@ TEST_F(ProbeVerb, RefusesInOneLine) {
   expect_refusal("probe run --inputs run/step6/model.safetensors --out o.safetensors", 3, "missing tokens");
   expect_refusal("probe run model.width=8 --inputs in.safetensors --out o.safetensors", 2, "model.width=8");
   expect_refusal("probe run --inputs in.safetensors --out in.safetensors", 2, "inputs itself");
+  expect_refusal("probe run --inputs in.safetensors --out run/step6/model.safetensors", 2, "lies in the checkpoint");
+  expect_refusal("probe arithmetic-small init.from=run --inputs in.safetensors --out o.safetensors", 2, "init.from");
   expect_refusal("probe nothing --inputs in.safetensors --out o.safetensors", 2, "nothing");
   expect_refusal("probe run --inputs in.safetensors --out no/where/o.safetensors", 1, "no/where");
   EXPECT_FALSE(exists("o.safetensors"));
@@ -89,6 +91,16 @@ TEST_F(ProbeVerb, InspectShowsWhatAFileHolds) {
   EXPECT_EQ(json["residual"], "siamese");
   EXPECT_EQ(json["parameters"], nlohmann::json::parse(read("run/run.json"))["parameters"]);
   EXPECT_EQ(json["tensors"][0]["not_finite"], 0);
+  EXPECT_NE(run("inspect run/step6/optim.safetensors").out.find("elements "), std::string::npos);
+  write("config.yaml", "d_model: 16\n");  // of another program, beside a file of somebody's
+  const float one = 1;
+  const auto* const bytes = reinterpret_cast<const std::byte*>(&one);
+  io::write_safetensors(folder / "odd.safetensors",
+                        std::vector<io::TensorView>{{"a\x1b[2J", io::DType::f32, {1}, bytes, 4}}, {{"format", "pt"}});
+  const CommandResult odd = run("inspect odd.safetensors");
+  EXPECT_EQ(odd.exit_code, 0) << odd.error;
+  EXPECT_NE(odd.out.find("layout      not said"), std::string::npos) << odd.out;
+  EXPECT_EQ(odd.out.find('\x1b'), std::string::npos);
   expect_refusal("inspect in", 3, "in");
   write("bad.safetensors", "not at all");
   expect_refusal("inspect bad.safetensors", 3, "bad.safetensors");
