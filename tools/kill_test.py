@@ -143,6 +143,8 @@ def main() -> int:
     parser.add_argument("--family", choices=sorted(FAMILIES), default="lm")
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 32))
     arguments = parser.parse_args()
+    if not arguments.binary.is_file() or arguments.kills < 1:
+        parser.error(f"expected a binary and at least one kill, got {arguments.binary} and {arguments.kills}")
     folder = Path(tempfile.mkdtemp(prefix="siamese_kills_"))
     print(f"{arguments.family}, seed {arguments.seed}, in {folder}", flush=True)
     generator = random.Random(arguments.seed)

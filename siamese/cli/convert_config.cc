@@ -63,7 +63,8 @@ Layout hf_layout(Layout from, Layout to) {
 
 void add_given_hf(const fs::path& path, Layout from, Layout to, Said& said) {
   const std::string text = io::read_file(path);
-  said.add_hf(formats::layout_of_hf_config(text, path.string(), hf_layout(from, to)), path);
+  const bool known = formats::is_hugging_face(from);  // then its config.json has to be of that architecture
+  said.add_hf(known ? from : formats::layout_of_hf_config(text, path.string(), hf_layout(from, to)), path);
 }
 
 void add_given(const std::string& given, Layout from, Layout to, Said& said) {

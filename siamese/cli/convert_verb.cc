@@ -210,6 +210,10 @@ void convert_run(const ConvertArguments& arguments) {
     for (const auto& note : formats::differences(layout, described.config.model))
       converted.notes.push_back("note: " + note);
   }
+  if (fs::exists(files.path().parent_path() / io::kAverageFile)) {
+    converted.notes.push_back("note: the trained weights; the averaged ones are " +
+                              (files.path().parent_path() / io::kAverageFile).string());
+  }
   write_converted(arguments, to, described.config, converted, shard_bytes);
   const ConvertReport report{arguments, stored, described, converted, files.tensors().size()};
   std::fputs((arguments.json ? to_json(report) : to_text(report)).c_str(), stdout);

@@ -89,10 +89,11 @@ std::string to_json(const Inspected& inspected, bool statistics) {
         {"name", view.name}, {"dtype", std::string(enum_text(view.dtype))}, {"shape", view.shape}};
     if (statistics) {
       const auto numbers = eval::tensor_statistics(models::as_tensor(view));
-      tensor["mean"] = numbers.mean;
-      tensor["std"] = numbers.std;
-      tensor["min"] = numbers.least;
-      tensor["max"] = numbers.largest;
+      const auto number = [&](double value) { return numbers.finite > 0 ? nlohmann::json(value) : nlohmann::json(); };
+      tensor["mean"] = number(numbers.mean);
+      tensor["std"] = number(numbers.std);
+      tensor["min"] = number(numbers.least);
+      tensor["max"] = number(numbers.largest);
       tensor["not_finite"] = numbers.not_finite;
     }
     tensors.push_back(std::move(tensor));
@@ -146,7 +147,7 @@ void print_text(const Inspected& inspected, bool statistics) {
     if (!statistics) continue;
     const auto numbers = eval::tensor_statistics(models::as_tensor(view));
     for (const double number : {numbers.mean, numbers.std, numbers.least, numbers.largest}) {
-      rows.back().push_back(fmt::format("{:.4g}", number));
+      rows.back().push_back(numbers.finite > 0 ? fmt::format("{:.4g}", number) : "");
     }
     rows.back().push_back(numbers.not_finite > 0 ? std::to_string(numbers.not_finite) : "");
   }

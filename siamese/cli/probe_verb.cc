@@ -32,6 +32,10 @@ struct ProbeArguments {
 };
 
 train::RunConfig config_of(const ProbeArguments& arguments) {
+  if (arguments.subject.ends_with(io::kSafetensorsEnding)) {
+    throw UsageError(arguments.subject +
+                     ": weights without their config.yaml; `siamese convert` makes a folder of both");
+  }
   if (!fs::is_directory(arguments.subject)) {
     const train::RunConfig config = load_run_config(arguments.subject, arguments.overrides);
     if (!config.init.from.empty()) {

@@ -11,7 +11,7 @@ TensorStatistics tensor_statistics(const at::Tensor& tensor) {
   constexpr int64_t kPiece = 1 << 20;
   TensorStatistics result;
   const at::Tensor flat = tensor.reshape({-1});
-  int64_t count = 0;
+  int64_t& count = result.finite;
   double squares = 0;  // summed squared deviations from the mean
   for (int64_t begin = 0; begin < flat.numel(); begin += kPiece) {
     const at::Tensor all = flat.narrow(0, begin, std::min(kPiece, flat.numel() - begin)).to(at::kDouble);

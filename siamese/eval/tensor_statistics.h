@@ -8,12 +8,13 @@
 
 namespace siamese::eval {
 
-// Of the finite elements; all zero when there are none.
+// Of the finite elements; meaningless when there are none.
 struct TensorStatistics {
   double mean = 0;
   double std = 0;  // of the population
   double least = 0;
   double largest = 0;
+  int64_t finite = 0;
   int64_t not_finite = 0;
 };
 

@@ -96,6 +96,12 @@ void write_file_atomic(const fs::path& path, std::string_view content) {
 
 AtomicFile::AtomicFile(fs::path final_path)
     : final_(std::move(final_path)), temporary_(marked(final_, kTemporaryMark)) {
+  std::error_code error;
+  const fs::file_status standing = fs::status(final_, error);
+  // A rename would put a file in the place of /dev/null.
+  if (fs::exists(standing) && !fs::is_regular_file(standing) && !fs::is_directory(standing)) {
+    throw UsageError(fmt::format("{}: expected a file to write, got a device or a pipe", final_.string()));
+  }
   file_ = FileHandle(::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
   if (!file_.valid()) throw_system_error("write", final_, errno);
 }

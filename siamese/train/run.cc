@@ -127,6 +127,13 @@ RunResult resume_run(const fs::path& run_or_checkpoint, const RunHooks& hooks) {
   const int64_t recorded = unrecorded ? step - 1 : step;
   io::truncate_json_lines(dir / io::kMetricsFile, "step", recorded);
   io::truncate_json_lines(dir / io::kEvalFile, "step", recorded);
+  const auto lines =
+      static_cast<int64_t>(fs::exists(dir / io::kMetricsFile) ? io::read_json_lines(dir / io::kMetricsFile).size() : 0);
+  if (lines != recorded && hooks.observer != nullptr) {
+    hooks.observer->warned((dir / io::kMetricsFile).string() + ": expected a line for each of " +
+                           std::to_string(recorded) + " steps, got " + std::to_string(lines) +
+                           "; somebody changed it; training goes on");
+  }
   return run.train(io::JsonLinesWriter::Mode::append);
 }
 

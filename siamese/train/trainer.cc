@@ -41,6 +41,26 @@ std::unique_ptr<models::Model> make_initial_model(const RunConfig& config, bool 
   return model;
 }
 
+// The numbers of a state depend on each other: one that was edited, or of another checkpoint, does not go unnoticed.
+void check_state(const TrainerState& state, const RunConfig& config, const std::filesystem::path& checkpoint) {
+  const auto require = [&](bool ok, const std::string& what) {
+    if (!ok) throw DataError((checkpoint / io::kTrainerFile).string() + ": " + what);
+  };
+  const auto text = [](auto number) { return std::to_string(number); };
+  const auto named = io::checkpoint_step(std::filesystem::absolute(checkpoint).lexically_normal().filename().string());
+  require(!named || *named == state.step,
+          "step: expected " + text(named.value_or(0)) + ", as its folder says, got " + text(state.step));
+  const uint64_t position = static_cast<uint64_t>(state.step) * static_cast<uint64_t>(config.train.batch);
+  require(state.position == position,
+          "position: expected step x train.batch = " + text(position) + ", got " + text(state.position));
+  require(state.applied_steps + state.skipped_steps == state.step,
+          "applied_steps: expected " + text(state.step - state.skipped_steps) + " (step - skipped_steps), got " +
+              text(state.applied_steps));
+  const auto window = static_cast<int64_t>(state.window.loss.size());
+  require(window <= config.train.skip_window, "window: expected at most train.skip_window = " +
+                                                  text(config.train.skip_window) + " steps, got " + text(window));
+}
+
 }  // namespace
 
 Trainer::Trainer(const RunConfig& config, bool resuming)
@@ -155,6 +175,7 @@ eval::Evaluation Trainer::evaluate() const {
 
 void Trainer::resume_from(const std::filesystem::path& checkpoint) {
   state_ = load_checkpoint(checkpoint, {*model_, optimizer_, average_});
+  check_state(state_, config_, checkpoint);
   prefetcher_.reset();
 }
 

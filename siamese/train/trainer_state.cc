@@ -58,7 +58,7 @@ TrainerState read_trainer_state(const std::filesystem::path& path) {
     }
     for (const char* const key : {"step", "position", "applied_steps", "skipped_steps", "skips_in_a_row"}) {
       if (!json.at(key).is_number_integer() || json.at(key).get<int64_t>() < 0) {
-        wrong(path, key, "a number >= 0, got " + json.at(key).dump());
+        wrong(path, key, "a whole number >= 0, got " + json.at(key).dump());
       }
     }
     TrainerState state{.step = json.at("step").get<int64_t>(),
@@ -76,8 +76,8 @@ TrainerState read_trainer_state(const std::filesystem::path& path) {
     }
     if (json.contains("window")) state.window = read_window(json.at("window"), path);
     return state;
-  } catch (const nlohmann::json::exception& error) {
-    throw DataError(path.string() + ": not a trainer state: " + error.what());
+  } catch (const nlohmann::json::exception&) {  // whose text is for programmers
+    throw DataError(path.string() + ": not the state of a run: not JSON, or a key is missing or of another type");
   }
 }
 

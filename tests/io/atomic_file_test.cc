@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "tests/io/support.h"
+#include <sys/stat.h>
 #include <sys/wait.h>
 
 #include "siamese/io/mapped_file.h"
@@ -223,6 +224,15 @@ TEST_F(MappedFileTest, EmptyIsAllowedMissingIsNot) {
   expect_error<DataError>([&] { MappedFile file(folder_ / "none"); }, {(folder_ / "none").string(), "No such file"});
   expect_error<DataError>([&] { MappedFile file(folder_); }, {folder_.string(), "a folder"});
   expect_error<DataError>([&] { MappedFile file("/dev/zero"); }, {"/dev/zero", "special file"});
+}
+
+// A rename would put a file in the place of /dev/null.
+TEST_F(AtomicFileTest, SpecialFilesAreNotReplaced) {
+  const auto path = std::filesystem::temp_directory_path() / ("siamese_pipe_" + std::to_string(getpid()));
+  ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
+  EXPECT_THROW(write_file_atomic(path, "text"), UsageError);
+  EXPECT_TRUE(std::filesystem::is_fifo(path));
+  std::filesystem::remove(path);
 }
 
 }  // namespace

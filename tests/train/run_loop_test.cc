@@ -125,5 +125,43 @@ TEST(RunLoop, ALimitOfHoursIsNotASignal) {
   EXPECT_EQ(start_run(limited("5"), folder / "five", false, "", long_ago).status, RunStatus::stopped);
 }
 
+// Its numbers depend on each other, on the config and on the folder's name.
+TEST(RunLoop, AnEditedStateIsNamed) {
+  const TemporaryFolder folder("edited_state");
+  const fs::path run = folder / "run";
+  start_run(tiny_config({"train.steps=8", "train.checkpoint_every=4"}), run, false, "", {});
+  const fs::path state = run / "step4" / "trainer.json";
+  const std::string good = io::read_file(state);
+  for (const auto& [key, value] : {std::pair{"step", 5}, {"position", 17}, {"applied_steps", 3}}) {
+    auto json = nlohmann::json::parse(good);
+    json[key] = value;
+    io::write_file_atomic(state, json.dump());
+    try {
+      resume_run(run / "step4", {});
+      ADD_FAILURE() << "accepted " << key;
+    } catch (const DataError& error) {
+      EXPECT_NE(std::string(error.what()).find(std::string("trainer.json: ") + key), std::string::npos) << error.what();
+    }
+  }
+  io::write_file_atomic(state, "{}");
+  EXPECT_THROW(resume_run(run / "step4", {}), DataError);
+  io::write_file_atomic(state, good);
+  EXPECT_EQ(resume_run(run / "step4", {}).status, RunStatus::finished);
+}
+
+// A line that somebody took away is not noticed by the weights; it is said.
+TEST(RunLoop, MissingLinesAreSaid) {
+  const TemporaryFolder folder("missing_lines");
+  const fs::path run = folder / "run";
+  start_run(tiny_config({"train.steps=8", "train.checkpoint_every=4"}), run, false, "", {});
+  fs::remove(run / "metrics.jsonl");
+  struct Heard : Observer {
+    void warned(const std::string& message) override { all += message; }
+    std::string all;
+  } heard;
+  resume_run(run / "step4", {.observer = &heard});
+  EXPECT_NE(heard.all.find("expected a line for each of 4 steps, got 0"), std::string::npos) << heard.all;
+}
+
 }  // namespace run_loop_test
 }  // namespace siamese::train

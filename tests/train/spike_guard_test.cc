@@ -141,6 +141,7 @@ TEST(SpikeGuard, TheWindowReadsBackToTheSameBits) {
     state.window.loss.push_back(std::exp(40 * random_uniform(2, i, 0) - 20));
     state.window.grad_norm.push_back(std::exp(1400 * random_uniform(2, i, 1) - 700));
   }
+  state.step = 1;
   state.unrecorded = "{\"step\":1}";
   io::write_file_atomic(folder / "trainer.json", to_json(state, {}));
   const TrainerState again = read_trainer_state(folder / "trainer.json");
