@@ -40,7 +40,7 @@ TEST_F(Signals, AreAnsweredBySavingAndSayingHowToGoOn) {
 // `timeout`, mpirun and batch systems signal a process and then its group: two signals, one request.
 TEST_F(Signals, TwiceAtOnceIsOneRequest) {
   Background process(folder, endless + "--out run");
-  EXPECT_EQ(stop(process, "run", 3, {SIGTERM, SIGTERM, SIGINT}), 143) << read("error.txt");
+  EXPECT_EQ(stop(process, "run", 3, {SIGTERM, SIGTERM, SIGTERM}), 143) << read("error.txt");
   EXPECT_EQ(run_file("run")["status"], "stopped");
   EXPECT_TRUE(exists("run/latest"));
 }

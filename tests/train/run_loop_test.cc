@@ -13,7 +13,7 @@ namespace fs = std::filesystem;
 
 using Steps = std::vector<int64_t>;
 
-struct Heard : Observer {
+struct Listening : Observer {
   void warned(const std::string& message) override { warnings.push_back(message); }
   std::vector<std::string> warnings;
 };
@@ -155,7 +155,7 @@ TEST(RunLoop, MissingLinesAreSaid) {
   const fs::path run = folder / "run";
   start_run(tiny_config({"train.steps=8", "train.checkpoint_every=4"}), run, false, "", {});
   fs::remove(run / "metrics.jsonl");
-  struct Heard : Observer {
+  struct Listening : Observer {
     void warned(const std::string& message) override { all += message; }
     std::string all;
   } heard;
