@@ -13,7 +13,7 @@ namespace fs = std::filesystem;
 
 using Steps = std::vector<int64_t>;
 
-struct Listening : Observer {
+struct Heard : Observer {
   void warned(const std::string& message) override { warnings.push_back(message); }
   std::vector<std::string> warnings;
 };
@@ -155,12 +155,10 @@ TEST(RunLoop, MissingLinesAreSaid) {
   const fs::path run = folder / "run";
   start_run(tiny_config({"train.steps=8", "train.checkpoint_every=4"}), run, false, "", {});
   fs::remove(run / "metrics.jsonl");
-  struct Listening : Observer {
-    void warned(const std::string& message) override { all += message; }
-    std::string all;
-  } heard;
-  resume_run(run / "step4", {.observer = &heard});
-  EXPECT_NE(heard.all.find("expected a line for each of 4 steps, got 0"), std::string::npos) << heard.all;
+  Heard heard;
+  resume_run(run / "step4", {&heard, {}});
+  ASSERT_EQ(heard.warnings.size(), 1U);
+  EXPECT_NE(heard.warnings[0].find("expected a line for each of 4 steps, got 0"), std::string::npos);
 }
 
 }  // namespace run_loop_test
