@@ -60,6 +60,11 @@ struct Inspected {
     const auto model = model_of(files);
     scheme = text_of("residual").empty() && model ? model->residual : text_of("residual");
     layout = text_of("layout").empty() && text_of("format") == "siamese" ? "siamese" : text_of("layout");
+    const auto guess = layout.empty() ? formats::layout_by_names(files) : std::nullopt;
+    if (guess) {
+      layout = enum_text(*guess);
+      if (scheme.empty()) scheme = formats::scheme_of(*guess);
+    }
     std::set<std::string> buffers;
     if (model && enum_from_text<formats::Layout>(layout)) {
       for (const auto& mapping : formats::mappings(*enum_from_text<formats::Layout>(layout), *model)) {

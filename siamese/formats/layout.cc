@@ -38,4 +38,11 @@ Layout layout_from_text(std::string_view flag, std::string_view text) {
   return *layout;
 }
 
+std::string_view scheme_of(Layout layout) {
+  for (const Setting& setting : table_of(layout).fixed) {
+    if (setting.key == "residual") return setting.value;
+  }
+  return "";
+}
+
 }  // namespace siamese::formats

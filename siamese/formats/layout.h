@@ -48,6 +48,9 @@ struct LayoutTable {
 
 const LayoutTable& table_of(Layout layout);
 
+// The residual scheme that a file of this layout means; "" for ours, which holds any.
+std::string_view scheme_of(Layout layout);
+
 // Layouts of folders with a config.json that transformers reads.
 constexpr bool is_hugging_face(Layout layout) { return layout >= Layout::hf_llama; }
 

@@ -91,4 +91,19 @@ std::string StoredTensors::spelled(const std::string& prefix, const std::string&
   return prefix + (cut ? name.substr(full.size()) : name);
 }
 
+std::optional<Layout> layout_by_names(const io::TensorFiles& files) {
+  const auto fits = [&](const LayoutTable& table) {
+    return !files.tensors().empty() &&
+           std::all_of(files.tensors().begin(), files.tensors().end(), [&](const io::TensorView& view) {
+             const std::string name = view.name.substr(prefix_of(view.name).size());
+             return is_passed(name) || is_named(table, name) ||
+                    (!table.optional_prefix.empty() && is_named(table, std::string(table.optional_prefix) + name));
+           });
+  };
+  for (const auto& [layout, text] : EnumText<Layout>::names) {
+    if (layout != Layout::siamese && fits(table_of(layout))) return layout;
+  }
+  return std::nullopt;
+}
+
 }  // namespace siamese::formats

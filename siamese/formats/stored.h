@@ -4,6 +4,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -39,5 +40,9 @@ class StoredTensors {
   std::vector<std::string> left_out_;
   std::set<std::string> short_groups_;  // those without the layout's optional prefix
 };
+
+// The layout whose names these are, where they all are; nullopt when none has them. Ours is never guessed: its names
+// depend on the scheme.
+std::optional<Layout> layout_by_names(const io::TensorFiles& files);
 
 }  // namespace siamese::formats

@@ -281,6 +281,13 @@ TEST_F(ConvertVerb, SaysWhatAFileWouldMeanElsewhere) {
   EXPECT_NE(notes("hybrid --from siamese --to official-lm -o lm.safetensors")
                 .find("model.norm_eps: expected 1e-05 for layout official-lm, got 0.001"),
             std::string::npos);
+  // Names that only one layout has tell it, and its scheme, also without metadata.
+  put("bare_lm.safetensors", contents("lm.safetensors"), {});
+  const json seen = json::parse(run("inspect --json bare_lm.safetensors").out);
+  EXPECT_EQ(seen["layout"], "official-lm");
+  EXPECT_EQ(seen["residual"], "siamese(x=hybrid)");
+  put("bare_llama.safetensors", contents("out.safetensors"), {});
+  EXPECT_EQ(json::parse(run("inspect --json bare_llama.safetensors").out)["layout"], "hf-llama");
   // Shards are weights alone as well.
   converted("run --from siamese --to siamese -o shards --shard-size 1KiB");
   expect_refusal("resume shards", 3, "nothing to resume");
