@@ -5,12 +5,11 @@
 
 #include <CLI/CLI.hpp>
 
-#include <c10/util/Exception.h>
-
 #include "siamese/base/check.h"
 #include "siamese/base/nearest.h"
 #include "siamese/cli/verbs.h"
 #include "siamese/cli/version.h"
+#include "siamese/train/failure_text.h"
 
 namespace siamese::cli {
 namespace {
@@ -85,14 +84,8 @@ int run(int argc, char** argv) {
     return fail(Exit::usage, first_line(error.what()) + " (try --help)");
   } catch (const Error& error) {
     return fail(error.code(), error.what());
-  } catch (const c10::Error& error) {
-    const std::string what = first_line(error.what_without_backtrace());
-    const bool memory = what.find("can't allocate memory") != std::string::npos;
-    return fail(Exit::failure, (memory ? "out of memory: " : "LibTorch: ") + what);
-  } catch (const std::bad_alloc&) {
-    return fail(Exit::failure, "out of memory");
   } catch (const std::exception& error) {
-    return fail(Exit::failure, first_line(error.what()));
+    return fail(Exit::failure, train::failure_text(error));
   }
 }
 

@@ -173,10 +173,10 @@ void write_converted(const ConvertArguments& arguments, Layout to, const train::
   std::error_code error;
   fs::create_directories(parent, error);
   if (error) throw SystemError(parent.string() + ": cannot be made: " + error.message());
-  io::remove_stale_temporaries(parent, out.filename().string());  // of a convert that was killed here
   const auto metadata = formats::metadata_of(to, config.model);
   if (arguments.one_file()) return io::write_safetensors(out, converted.tensors, metadata, converted.make);
-  io::AtomicDirectory folder(out);
+  using Standing = io::AtomicDirectory::Standing;
+  io::AtomicDirectory folder(out, arguments.overwrite ? Standing::replaced : Standing::refused);
   io::write_file_atomic(folder.path() / io::kConfigFile, train::config_text(config));
   if (formats::is_hugging_face(to)) {
     io::write_file_atomic(folder.path() / "config.json",

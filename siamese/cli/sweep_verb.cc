@@ -74,6 +74,7 @@ class Sweep {
   void check_earlier_runs() {
     if (train::run_status(out_))
       throw UsageError(out_.string() + ": is a run, not the folder of a sweep; choose another --out");
+    check_files_are_ours();
     for (const auto& run : plan_.runs) {
       if (is_another_run(run)) {
         throw UsageError(
@@ -139,6 +140,22 @@ class Sweep {
   }
 
  private:
+  // sweep.json comes first: files of these names in a folder without one are somebody else's.
+  void check_files_are_ours() const {
+    std::error_code none;
+    const fs::path plan = out_ / io::kSweepFile;
+    if (fs::exists(plan, none)) {
+      if (!train::is_sweep_file(plan)) throw UsageError(plan.string() + ": not of a sweep; choose another --out");
+      return;
+    }
+    for (const auto name : {io::kRecordedFile, io::kReportFile}) {
+      if (fs::exists(out_ / name, none)) {
+        throw UsageError((out_ / name).string() + ": exists already, in a folder that is no sweep's (no " +
+                         std::string(io::kSweepFile) + "); choose another --out");
+      }
+    }
+  }
+
   void say(const std::string& text) const {
     if (!quiet_) std::fprintf(stderr, "%s\n", text.c_str());
   }

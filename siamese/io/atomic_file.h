@@ -1,6 +1,7 @@
-// Files and folders that are either the old or the new, never half of each: written aside as `<name>.tmp-<pid>` in the
-// same folder, flushed to disk, then renamed. What cannot be written throws SystemError with the path and the
-// system's reason, leaves the old content as it was and removes the temporary.
+// Files and folders that are either the old or the new, never half of each: written aside in the same folder (aside.h),
+// flushed to disk, then renamed. What cannot be written throws SystemError with the path and the system's reason,
+// leaves the old content as it was and removes what was written aside. Whoever writes a name first tidies up what
+// killed writers of the same name left.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +10,7 @@
 #include <string>
 #include <string_view>
 
-#include "siamese/io/file_handle.h"
+#include "siamese/io/aside.h"
 
 namespace siamese::io {
 
@@ -33,35 +34,35 @@ class AtomicFile {
 
  private:
   std::filesystem::path final_;
-  std::filesystem::path temporary_;
-  FileHandle file_;
+  AsideEntry aside_;
 };
 
 // A folder that appears complete or not at all: write files below path(), then commit(). A folder already standing at
-// the final path is replaced, in one exchange where the system has one.
+// the final path is replaced, in one exchange where the system has one; or it is refused (UsageError), however late it
+// came there, unless it is empty.
 class AtomicDirectory {
  public:
-  explicit AtomicDirectory(std::filesystem::path final_path);
+  enum class Standing { replaced, refused };
+
+  explicit AtomicDirectory(std::filesystem::path final_path, Standing standing = Standing::replaced);
   ~AtomicDirectory();
   AtomicDirectory(const AtomicDirectory&) = delete;
   AtomicDirectory& operator=(const AtomicDirectory&) = delete;
 
-  const std::filesystem::path& path() const { return temporary_; }
+  const std::filesystem::path& path() const { return aside_.path; }
   void commit();
 
  private:
+  std::filesystem::path put_in_place();  // returns where the old folder went, "" when there was none
+
   std::filesystem::path final_;
-  std::filesystem::path temporary_;
+  Standing standing_;
+  AsideEntry aside_;
   bool committed_ = false;
 };
 
-// Removes a folder so that a kill in between leaves nothing that looks like it: it is moved aside as a temporary first.
-// SystemError when it cannot be moved or removed.
+// Removes a folder so that a kill in between leaves nothing that looks like it: it is moved aside first. SystemError
+// when it cannot be moved or removed.
 void remove_folder(const std::filesystem::path& folder);
-
-// Removes what killed writers left directly in `folder` (`*.tmp-<pid>`), and puts back a folder that was moved away
-// (`*.old-<pid>`) but never replaced. Leftovers of other processes that are still alive stay. Returns how many were
-// tidied. `of`: only those of the file or folder of this name.
-int remove_stale_temporaries(const std::filesystem::path& folder, std::string_view of = "");
 
 }  // namespace siamese::io

@@ -10,17 +10,27 @@
 
 namespace siamese::io {
 
-DirectoryLock::DirectoryLock(const std::filesystem::path& directory, WhenHeld when_held)
-    : directory_(open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
-  if (!directory_.valid()) throw_read_error(directory, errno);
-  const int mode = LOCK_EX | (when_held == WhenHeld::refuse ? LOCK_NB : 0);
-  int result = 0;
-  do {
-    result = flock(directory_.get(), mode);
-  } while (result != 0 && errno == EINTR);
-  if (result == 0) return;
-  if (errno == EWOULDBLOCK) throw UsageError(directory.string() + ": another process is writing this run");
-  throw_system_error("lock", directory, errno);
+namespace {
+
+// 0, or errno.
+int lock(int descriptor, DirectoryLock::WhenHeld when_held) {
+  if (when_held == DirectoryLock::WhenHeld::refuse) return try_lock(descriptor);
+  while (flock(descriptor, LOCK_EX) != 0) {
+    if (errno != EINTR) return errno;
+  }
+  return 0;
+}
+
+}  // namespace
+
+DirectoryLock::DirectoryLock(const std::filesystem::path& directory, WhenHeld when_held) {
+  do {  // a folder that was replaced between the opening and the lock is locked by nobody
+    directory_ = FileHandle(open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (!directory_.valid()) throw_read_error(directory, errno);
+    const int error = lock(directory_.get(), when_held);
+    if (error == EWOULDBLOCK) throw UsageError(directory.string() + ": another process is writing this run");
+    if (error != 0) throw_system_error("lock", directory, error);
+  } while (!is_at(directory_.get(), directory));
 }
 
 }  // namespace siamese::io

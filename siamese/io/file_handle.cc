@@ -5,6 +5,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -46,6 +47,24 @@ int sync_to_disk(const std::filesystem::path& file_or_folder) {
   FileHandle handle(::open(file_or_folder.c_str(), O_RDONLY | O_CLOEXEC));
   if (!handle.valid()) return errno;
   return sync_to_disk(handle.get());
+}
+
+int try_lock(int descriptor) {
+  while (::flock(descriptor, LOCK_EX | LOCK_NB) != 0) {
+    if (errno != EINTR) return errno;
+  }
+  return 0;
+}
+
+bool is_at(int descriptor, const std::filesystem::path& path) {
+  struct stat open {
+  }, standing{};
+  return ::fstat(descriptor, &open) == 0 && ::stat(path.c_str(), &standing) == 0 && open.st_dev == standing.st_dev &&
+         open.st_ino == standing.st_ino;
+}
+
+std::filesystem::path folder_of(const std::filesystem::path& path) {
+  return path.has_parent_path() ? path.parent_path() : std::filesystem::path(".");
 }
 
 FileHandle open_regular_file(const std::filesystem::path& path, size_t& bytes) {

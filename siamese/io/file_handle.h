@@ -34,6 +34,13 @@ class FileHandle {
 int write_all(int descriptor, const void* data, size_t bytes);
 int sync_to_disk(int descriptor);
 int sync_to_disk(const std::filesystem::path& file_or_folder);
+int try_lock(int descriptor);  // EWOULDBLOCK: another holds it
+
+// Whether the open file or folder is the one that stands at `path` now.
+bool is_at(int descriptor, const std::filesystem::path& path);
+
+// The folder that holds `path`: "." for a bare name.
+std::filesystem::path folder_of(const std::filesystem::path& path);
 
 // Opened to read; DataError when it is missing, unreadable or not a regular file. Its size goes to `bytes`.
 FileHandle open_regular_file(const std::filesystem::path& path, size_t& bytes);

@@ -19,12 +19,15 @@ class JsonLinesWriter {
 
   static JsonLinesWriter open(const std::filesystem::path& path, Mode mode);
 
-  // One JSON value without line breaks; the '\n' is added here. SystemError (disk full) leaves earlier lines whole.
+  // One JSON value without line breaks; the '\n' is added here. SystemError (disk full) leaves earlier lines whole. A
+  // file with more than one name (`cp -al`, a backup) is copied first: the other name keeps what it had.
   void write(std::string_view one_line_json);
   void flush();  // to the disk itself
 
  private:
-  JsonLinesWriter(std::filesystem::path path, FileHandle file) : path_(std::move(path)), file_(std::move(file)) {}
+  explicit JsonLinesWriter(std::filesystem::path path) : path_(std::move(path)) {}
+  void reopen();
+  void keep_other_names_as_they_are();
 
   std::filesystem::path path_;
   FileHandle file_;

@@ -63,12 +63,13 @@ fs::path save_checkpoint(const fs::path& run_dir, const RunConfig& config, const
   return run_dir / name;
 }
 
-void save_weights(const fs::path& folder, const RunConfig& config, const models::Model& model) {
+void save_weights(const fs::path& folder, const RunConfig& config, const models::Model& model, bool overwrite) {
   const fs::path parent = fs::absolute(folder / "..").lexically_normal();
   std::error_code error;
   fs::create_directories(parent, error);
   if (error) throw SystemError(parent.string() + ": cannot be made: " + error.message());
-  io::AtomicDirectory aside(folder);
+  using Standing = io::AtomicDirectory::Standing;
+  io::AtomicDirectory aside(folder, overwrite ? Standing::replaced : Standing::refused);
   write_weights(aside.path(), config, model);
   aside.commit();
 }

@@ -29,8 +29,9 @@ std::filesystem::path save_checkpoint(const std::filesystem::path& run_dir, cons
 TrainerState load_checkpoint(const std::filesystem::path& checkpoint, const RunParts& parts);
 
 // The weights alone with their config, as a folder that stands alone: for eval, generate and init.from; there is
-// nothing to resume. Written aside and renamed as a whole; an existing folder is replaced.
-void save_weights(const std::filesystem::path& folder, const RunConfig& config, const models::Model& model);
+// nothing to resume. Written aside and renamed as a whole; an existing folder is replaced with `overwrite` only.
+void save_weights(const std::filesystem::path& folder, const RunConfig& config, const models::Model& model,
+                  bool overwrite);
 
 // UsageError when something stands at `folder`, unless it is empty, or `overwrite` is given and it holds weights alone.
 void check_free_for_weights(const std::filesystem::path& folder, bool overwrite);

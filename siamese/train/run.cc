@@ -1,16 +1,16 @@
 #include "siamese/train/run.h"
 
-#include <algorithm>
-
 #include <nlohmann/json.hpp>
 
 #include "siamese/base/check.h"
+#include "siamese/io/aside.h"
 #include "siamese/io/atomic_file.h"
 #include "siamese/io/directory_lock.h"
 #include "siamese/io/json_lines.h"
 #include "siamese/io/run_dir.h"
 #include "siamese/io/tensor_files.h"
 #include "siamese/train/config_keys.h"
+#include "siamese/train/run_folder.h"
 #include "siamese/train/run_loop.h"
 #include "siamese/train/trainer.h"
 
@@ -18,47 +18,24 @@ namespace siamese::train {
 namespace fs = std::filesystem;
 namespace {
 
-nlohmann::json read_run_file(const fs::path& dir) {
-  const fs::path path = dir / io::kRunFile;
-  if (!fs::exists(path)) return nlohmann::json::object();
-  auto json = nlohmann::json::parse(io::read_file(path), nullptr, /*allow_exceptions=*/false);
-  if (!json.is_object()) throw DataError(path.string() + ": expected a JSON object");
-  return json;
-}
-
-std::string text_or(const nlohmann::json& object, const char* key, const std::string& fallback) {
-  const auto found = object.find(key);
-  return found != object.end() && found->is_string() ? found->get<std::string>() : fallback;
-}
-
-bool is_our_file(const fs::path& path) {
-  const std::string name = path.filename().string();
-  for (const auto known : {io::kConfigFile, io::kMetricsFile, io::kEvalFile, io::kRunFile, io::kLatestFile,
-                           io::kReportFile, io::kSamplesFolder}) {
-    if (name == known) return true;
+// Without a checkpoint a run starts again from the beginning: right for one that was killed before its first, wrong for
+// one whose checkpoints are gone.
+void check_nothing_was_saved(const fs::path& dir, const nlohmann::json& run_file, const RunHooks& hooks) {
+  // 0.1.0 had no `saved`; while a run goes on, its `step` is that of the newest checkpoint.
+  const bool said = run_file.contains("saved");
+  const auto saved = run_file.find(said ? "saved" : "step");
+  const std::string status = text_or(run_file, "status", "");
+  const bool counts = said || status == enum_text(RunStatus::running) || status == enum_text(RunStatus::finished);
+  if (counts && saved != run_file.end() && saved->is_number_integer() && saved->get<int64_t>() > 0) {
+    throw DataError(dir.string() + ": " + std::string(io::kRunFile) + " says that step " + saved->dump() +
+                    " was saved, but there is no complete checkpoint and no '" + std::string(io::kLatestFile) +
+                    "'; put them back, or start anew with train --overwrite");
   }
-  return io::checkpoint_step(name).has_value();
-}
-
-// A run directory holds a config and nothing that is not ours: a mistyped --overwrite must not cost anybody's files.
-bool is_only_a_run(const fs::path& dir) {
-  if (!fs::is_directory(dir) || !fs::exists(dir / io::kConfigFile)) return false;
-  return std::all_of(fs::directory_iterator(dir), fs::directory_iterator(),
-                     [](const auto& entry) { return is_our_file(entry.path()); });
-}
-
-void check_free(const fs::path& dir, bool overwrite) {
-  if (!fs::exists(dir)) return;
-  if (fs::is_directory(dir)) {
-    io::remove_stale_temporaries(dir);  // of a run that was killed before it had anything
-    if (fs::is_empty(dir)) return;
-  }
-  if (!overwrite) {
-    throw UsageError(dir.string() + ": exists already; --overwrite replaces it, `siamese resume` continues it");
-  }
-  if (!is_only_a_run(dir)) {
-    throw UsageError(dir.string() + ": --overwrite replaces only an earlier run, and this holds something else");
-  }
+  if (hooks.observer == nullptr) return;
+  const fs::path metrics = dir / io::kMetricsFile;
+  const size_t steps = fs::exists(metrics) ? io::read_json_lines(metrics).size() : 0;
+  hooks.observer->warned(dir.string() + ": it has no checkpoint yet: it starts again from the beginning" +
+                         (steps > 0 ? ", and its " + std::to_string(steps) + " steps are made anew" : ""));
 }
 
 }  // namespace
@@ -79,14 +56,14 @@ RunResult start_run(const RunConfig& asked, const fs::path& run_dir, bool overwr
   apply_engine(asked.engine);
   const RunConfig config = kept_config(asked);
   Trainer trainer(config);  // refuses bad data and impossible models before the directory is touched
-  if (overwrite && fs::exists(run_dir)) {
-    const io::DirectoryLock nobody_writes(run_dir);
-    fs::remove_all(run_dir);
-  }
   make_directory(run_dir);
   const io::DirectoryLock lock(run_dir);
+  check_free(run_dir, overwrite);  // another run may have come and gone meanwhile
+  clear_for_run(run_dir);
+  RunLoop run(trainer, run_dir, {new_run_id(), label}, hooks);
+  run.write_status(RunStatus::running);  // first: from here on the folder is known as a run
   io::write_file_atomic(run_dir / io::kConfigFile, config_text(config));
-  return RunLoop(trainer, run_dir, label, hooks).train(io::JsonLinesWriter::Mode::replace);
+  return run.train(io::JsonLinesWriter::Mode::replace);
 }
 
 RunResult resume_run(const fs::path& run_or_checkpoint, const RunHooks& hooks) {
@@ -101,7 +78,7 @@ RunResult resume_run(const fs::path& run_or_checkpoint, const RunHooks& hooks) {
   }
   const io::DirectoryLock lock(dir);
   const auto run_file = read_run_file(dir);
-  io::remove_stale_temporaries(dir);
+  io::remove_leftovers(dir);
   const bool begun = is_checkpoint || !io::list_checkpoints(dir).empty() || io::read_latest(dir);
   const RunConfig config = read_config_file((dir / io::kConfigFile).string());
   fs::path checkpoint;
@@ -110,14 +87,16 @@ RunResult resume_run(const fs::path& run_or_checkpoint, const RunHooks& hooks) {
     checkpoint = io::resolve_checkpoint(run_or_checkpoint, io::CheckpointUse::resume);
     const RunConfig then = read_config_file((checkpoint / io::kConfigFile).string());
     edited = check_edits(config, then, dir, checkpoint);
+  } else {
+    check_nothing_was_saved(dir, run_file, hooks);
   }
   apply_engine(config.engine);
   Trainer trainer(config, begun);
   if (begun) trainer.resume_from(checkpoint);
   if (!edited.empty() && hooks.observer != nullptr) hooks.observer->warned(edited);
-  RunLoop run(trainer, dir, text_or(run_file, "label", ""), hooks);
+  RunLoop run(trainer, dir, {text_or(run_file, "id", new_run_id()), text_or(run_file, "label", "")}, hooks);
   const bool unrecorded = !trainer.state().unrecorded.empty();
-  if (trainer.finished() && !unrecorded) {
+  if (trainer.finished() && !unrecorded && !run.owes_evaluation()) {
     run.write_status(RunStatus::finished);  // a kill may have come just before
     run.tidy();
     return {RunStatus::finished, 0};

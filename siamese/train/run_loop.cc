@@ -11,6 +11,7 @@
 #include "siamese/io/atomic_file.h"
 #include "siamese/io/png.h"
 #include "siamese/io/run_dir.h"
+#include "siamese/train/failure_text.h"
 #include "siamese/train/retention.h"
 
 namespace siamese::train {
@@ -24,11 +25,12 @@ void make_directory(const fs::path& dir) {
   }
 }
 
-RunLoop::RunLoop(Trainer& trainer, fs::path dir, std::string label, const RunHooks& hooks)
+RunLoop::RunLoop(Trainer& trainer, fs::path dir, RunName name, const RunHooks& hooks)
     : trainer_(trainer),
       dir_(std::move(dir)),
-      label_(std::move(label)),
+      name_(std::move(name)),
       hooks_(hooks),
+      saved_step_(trainer.state().step),
       tried_step_(trainer.state().step) {
   if (hooks_.observer == nullptr) hooks_.observer = &silent_;
 }
@@ -37,49 +39,59 @@ RunLoop::RunLoop(Trainer& trainer, fs::path dir, std::string label, const RunHoo
 RunResult RunLoop::train(io::JsonLinesWriter::Mode mode) {
   try {
     return train_to_the_end(mode);
-  } catch (const DataError& error) {
-    save_what_is_done();
-    try {
-      write_status(RunStatus::stopped, error.what());
-    } catch (const SystemError&) {  // the first error is the one to be told
-    }
+  } catch (const DivergedError&) {  // run.json says so already
     throw;
   } catch (const SystemError& error) {
     fail(error.what());
+  } catch (const Error& error) {
+    leave_stopped(error.what());
+    throw;
+  } catch (const std::exception& error) {  // memory, LibTorch, oneDNN
+    fail(failure_text(error));
   }
 }
 
 RunResult RunLoop::train_to_the_end(io::JsonLinesWriter::Mode mode) {
   auto metrics_file = io::JsonLinesWriter::open(dir_ / io::kMetricsFile, mode);
   auto eval_file = io::JsonLinesWriter::open(dir_ / io::kEvalFile, mode);
-  const TrainConfig& train = trainer_.config().train;
   write_status(RunStatus::running);
   hooks_.observer->started(describe());
   bool unrecorded = !trainer_.state().unrecorded.empty();
+  if (!unrecorded && owes_evaluation()) evaluate(eval_file);
   while (unrecorded || !trainer_.finished()) {
     if (unrecorded) {
       metrics_file.write(trainer_.state().unrecorded);
     } else {
       take_step(metrics_file);
     }
-    if (trainer_.finished() || due(train.eval_every)) evaluate(eval_file);
     trainer_.set_unrecorded("");
     const int signal = hooks_.stop_signal ? hooks_.stop_signal() : 0;
     const bool stop = signal != 0 || out_of_time();
-    if (trainer_.finished() || due(train.checkpoint_every) || stop || unrecorded) {
+    if (trainer_.finished() || due(trainer_.config().train.checkpoint_every) || stop || unrecorded) {
       metrics_file.flush();
       eval_file.flush();
-      save(trainer_.finished() || stop, trainer_.finished() ? RunStatus::finished
-                                        : stop              ? RunStatus::stopped
-                                                            : RunStatus::running);
+      save(trainer_.finished() || stop, stop ? RunStatus::stopped : RunStatus::running);
     }
     unrecorded = false;
-    if (stop && !trainer_.finished()) return {RunStatus::stopped, signal};
+    if (stop) return {RunStatus::stopped, signal};  // an evaluation that is due is made by who resumes
+    if (evaluation_due()) evaluate(eval_file);
   }
+  eval_file.flush();
+  write_status(RunStatus::finished);
   return {RunStatus::finished, 0};
 }
 
-// From the step on until its lines are in their files, a checkpoint would say that they are not.
+bool RunLoop::owes_evaluation() const {
+  const int64_t step = trainer_.state().step;
+  if (step == 0 || !evaluation_due()) return false;
+  if (!fs::exists(dir_ / io::kEvalFile)) return true;
+  const auto lines = io::read_json_lines(dir_ / io::kEvalFile);
+  return std::none_of(lines.begin(), lines.end(), [step](const std::string& line) {
+    return nlohmann::json::parse(line).value("step", int64_t{0}) == step;
+  });
+}
+
+// From the step on until its line is in its file, a checkpoint would say that it is not.
 void RunLoop::take_step(io::JsonLinesWriter& metrics_file) {
   const StepMetrics metrics = trainer_.step();
   const std::string line = to_json(metrics);
@@ -118,6 +130,7 @@ void RunLoop::save(bool last, RunStatus status) {
         fmt::format("step {}: not saved: {}; training goes on; {}", tried_step_, error.what(), last_good()));
     return;
   }
+  saved_step_ = tried_step_;
   write_status(status);
   hooks_.observer->saved(saved);
   tidy();
@@ -133,8 +146,19 @@ void RunLoop::tidy() const {
 }
 
 // For a run that ends for another reason, which is the one to be told.
+void RunLoop::leave_stopped(const std::string& why) {
+  try {
+    save_what_is_done();
+  } catch (const std::exception&) {
+  }
+  try {
+    write_status(RunStatus::stopped, why);
+  } catch (const std::exception&) {
+  }
+}
+
 void RunLoop::save_what_is_done() {
-  if (trainer_.state().step == tried_step_) return;
+  if (trainer_.state().step == tried_step_ || !trainer_.can_be_saved()) return;
   tried_step_ = trainer_.state().step;
   try {  // their lines before the checkpoint that counts on them
     for (const auto file : {io::kMetricsFile, io::kEvalFile}) {
@@ -142,18 +166,12 @@ void RunLoop::save_what_is_done() {
     }
   } catch (const Error&) {
   }
-  try {
-    trainer_.save(dir_);
-  } catch (const Error&) {
-  }
+  trainer_.save(dir_);
+  saved_step_ = tried_step_;
 }
 
 void RunLoop::fail(const std::string& what) {
-  save_what_is_done();
-  try {
-    write_status(RunStatus::stopped, what);
-  } catch (const SystemError&) {
-  }
+  leave_stopped(what);
   throw SystemError(what + "; " + last_good() + "; go on with: siamese resume " + dir_.string());
 }
 
@@ -184,10 +202,13 @@ bool RunLoop::out_of_time() const {
 void RunLoop::write_status(RunStatus status, const std::string& message) const {
   const RunConfig& config = trainer_.config();
   nlohmann::ordered_json json = {{"schema", 1},
+                                 {"kind", "run"},
+                                 {"id", name_.id},
                                  {"status", std::string(enum_text(status))},
                                  {"scheme", config.model.residual},
-                                 {"label", label_.empty() ? config.model.residual : label_},
+                                 {"label", name_.label.empty() ? config.model.residual : name_.label},
                                  {"step", trainer_.state().step},
+                                 {"saved", saved_step_},
                                  {"steps", config.train.steps},
                                  {"parameters", trainer_.model().parameters().count()},
                                  {"seed", config.train.seed},

@@ -1,6 +1,6 @@
-// The loop of a run in its directory: step, record, evaluate, save; and what becomes of the run when one of these
+// The loop of a run in its directory: step, record, save, evaluate; and what becomes of the run when one of these
 // cannot be done. A checkpoint that cannot be written costs nothing but itself: the next one that is due is tried. What
-// cannot be recorded ends the run, saved if possible.
+// cannot be recorded or evaluated ends the run, saved if possible.
 #pragma once
 
 #include <filesystem>
@@ -12,14 +12,22 @@
 
 namespace siamese::train {
 
+// What run.json keeps of a run from its start to its end.
+struct RunName {
+  std::string id;     // run_folder.h
+  std::string label;  // the sweep's name for it; "": its scheme
+};
+
 class RunLoop {
  public:
   // `dir` holds the config, and when the trainer was resumed, its checkpoint.
-  RunLoop(Trainer& trainer, std::filesystem::path dir, std::string label, const RunHooks& hooks);
+  RunLoop(Trainer& trainer, std::filesystem::path dir, RunName name, const RunHooks& hooks);
 
-  // To the end, or to where a signal or train.max_hours stops it. DivergedError and DataError leave run.json saying so;
-  // SystemError names the checkpoint to go on from.
+  // To the end, or to where a signal or train.max_hours stops it. Every error leaves run.json saying so, and what was
+  // trained saved where that is possible; one of the system (a full disk, memory) names the checkpoint to go on from.
   RunResult train(io::JsonLinesWriter::Mode mode);
+  // Whether the evaluation of the trainer's step is due and not in eval.jsonl: a step is saved before it is evaluated.
+  bool owes_evaluation() const;
   void write_status(RunStatus status, const std::string& message = "") const;
   // Removes the checkpoints that need not stay (retention.h); the observer hears when it cannot.
   void tidy() const;
@@ -32,19 +40,22 @@ class RunLoop {
   // `last`: nothing comes after it, so that a failure is one of the run.
   void save(bool last, RunStatus status);
   void save_what_is_done();
+  void leave_stopped(const std::string& why);
   [[noreturn]] void diverge(const StepMetrics& metrics);
   [[noreturn]] void fail(const std::string& what);
 
   bool due(int64_t every) const { return every > 0 && trainer_.state().step % every == 0; }
+  bool evaluation_due() const { return trainer_.finished() || due(trainer_.config().train.eval_every); }
   bool out_of_time() const;
   std::string describe() const;
   std::string last_good() const;
 
   Trainer& trainer_;
   std::filesystem::path dir_;
-  std::string label_;
+  RunName name_;
   RunHooks hooks_;
   Observer silent_;
+  int64_t saved_step_;  // of the newest checkpoint; 0: there is none
   int64_t tried_step_;  // no save of this step is due: it was saved, or could not be
 };
 

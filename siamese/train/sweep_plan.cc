@@ -177,4 +177,10 @@ std::string to_json(const SweepPlan& plan) {
   return json.dump(2) + "\n";
 }
 
+bool is_sweep_file(const std::filesystem::path& path) {
+  const auto json = nlohmann::json::parse(io::read_file(path), nullptr, /*allow_exceptions=*/false);
+  return json.is_object() && json.contains("schema") && json.contains("name") && json.contains("runs") &&
+         json["runs"].is_array();
+}
+
 }  // namespace siamese::train

@@ -37,4 +37,7 @@ SweepPlan plan_sweep(const std::filesystem::path& path, const std::vector<std::s
 // sweep.json (schema 1): what the report reads.
 std::string to_json(const SweepPlan& plan);
 
+// Whether a file is a sweep.json of ours.
+bool is_sweep_file(const std::filesystem::path& path);
+
 }  // namespace siamese::train

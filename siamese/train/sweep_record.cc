@@ -125,8 +125,6 @@ ConfigTexts resolve(const ConfigTexts& recorded) {
   }
 }
 
-fs::path folder_of(const fs::path& file) { return file.has_parent_path() ? file.parent_path() : fs::path("."); }
-
 }  // namespace
 
 RecordLine record_line(const std::string& sweep, const PlannedRun& run, const fs::path& run_dir,
@@ -225,7 +223,7 @@ SweepRecord::SweepRecord(fs::path file) : file_(std::move(file)) {
 }
 
 void SweepRecord::check_writable() const {
-  const fs::path folder = folder_of(file_);
+  const fs::path folder = io::folder_of(file_);
   std::error_code error;
   fs::create_directories(folder, error);
   if (error) throw SystemError(folder.string() + ": cannot be made: " + error.message());
@@ -273,7 +271,7 @@ std::optional<RecordLine> SweepRecord::find(const RunConfig& planned) {
 
 void SweepRecord::add(const RecordLine& line) {
   check_writable();
-  const io::DirectoryLock lock(folder_of(file_), io::DirectoryLock::WhenHeld::wait);
+  const io::DirectoryLock lock(io::folder_of(file_), io::DirectoryLock::WhenHeld::wait);
   refresh();
   if (entry_about(resolve(line.config)) != nullptr) return;
   std::string text = text_;

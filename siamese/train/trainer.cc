@@ -138,19 +138,20 @@ StepMetrics Trainer::step() {
   gradients_.zero();
   accumulate_gradients(prefetcher_->next(), record ? &recorder : nullptr, metrics);
   metrics.grad_norm = optimizer_.gradient_norm();
+  if (record) metrics.sites = recorder.finish(model_->parameters());
+  updating_ = true;
   judge(metrics);
   if (!metrics.skipped) {
     optimizer_.step(metrics.lr, metrics.grad_norm);
     average_.update();
   }
-  if (record) metrics.sites = recorder.finish(model_->parameters());
-
   state_.step += 1;
   state_.position += static_cast<uint64_t>(train.batch);
   state_.applied_steps = optimizer_.applied_steps();
   state_.skipped_steps += metrics.skipped ? 1 : 0;
   const bool non_finite = metrics.skipped && metrics.skip_reason == SkipReason::non_finite;
   state_.skips_in_a_row = non_finite ? state_.skips_in_a_row + 1 : 0;
+  updating_ = false;
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   metrics.tokens = static_cast<int64_t>(state_.position) * config_.model.context;
   metrics.step_ms = seconds * 1e3;

@@ -38,6 +38,9 @@ class Trainer {
   void set_unrecorded(std::string line) { state_.unrecorded = std::move(line); }
   std::filesystem::path save(const std::filesystem::path& run_dir);
 
+  // False between the change of the weights and the end of its step: an error in between leaves what no state
+  // describes.
+  bool can_be_saved() const { return !updating_; }
   bool finished() const { return state_.step >= config_.train.steps; }
   const TrainerState& state() const { return state_; }
   const RunConfig& config() const { return config_; }
@@ -60,6 +63,7 @@ class Trainer {
   WeightAverage average_;
   std::unique_ptr<data::Prefetcher> prefetcher_;  // made at the first step
   TrainerState state_;
+  bool updating_ = false;
 };
 
 }  // namespace siamese::train

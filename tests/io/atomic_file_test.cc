@@ -4,7 +4,6 @@
 
 #include "tests/io/support.h"
 #include <sys/stat.h>
-#include <sys/wait.h>
 
 #include "siamese/io/mapped_file.h"
 
@@ -15,20 +14,7 @@ namespace fs = std::filesystem;
 
 class AtomicFileTest : public InFolder {};
 class AtomicDirectoryTest : public InFolder {};
-class StaleTest : public InFolder {};
 class MappedFileTest : public InFolder {};
-
-std::string of_this_process(const std::string& name, const std::string& mark) {
-  return name + mark + std::to_string(::getpid());
-}
-
-// The id of a process that has ended.
-pid_t dead_process() {
-  const pid_t child = ::fork();
-  if (child == 0) ::_exit(0);
-  ::waitpid(child, nullptr, 0);
-  return child;
-}
 
 TEST_F(AtomicFileTest, WritesAndReplacesWithoutLeftovers) {
   const auto path = folder_ / "a.txt";
@@ -57,7 +43,8 @@ TEST_F(AtomicFileTest, PiecesAppearOnlyOnCommit) {
     file.write("ne");
     file.write("w");
     EXPECT_EQ(read_file(path), "old");
-    EXPECT_EQ(names(), (std::vector<std::string>{"a.txt", of_this_process("a.txt", ".tmp-")}));
+    ASSERT_EQ(names().size(), 2U);
+    EXPECT_TRUE(is_aside_name(names()[1])) << names()[1];
     file.commit();
     EXPECT_EQ(read_file(path), "new");
   }
@@ -138,10 +125,15 @@ TEST_F(AtomicDirectoryTest, WithoutCommitNothingChanges) {
   EXPECT_EQ(names(), std::vector<std::string>{"step5"});
 }
 
-TEST_F(AtomicDirectoryTest, StartsEmptyOverALeftoverOfItsOwnName) {
-  put(of_this_process("step5", ".tmp-") + "/stale", "x");
-  AtomicDirectory directory(folder_ / "step5");
-  EXPECT_TRUE(fs::is_empty(directory.path()));
+TEST_F(AtomicDirectoryTest, RefusesWhatCameMeanwhile) {
+  AtomicDirectory directory(folder_ / "step5", AtomicDirectory::Standing::refused);
+  write_file_atomic(directory.path() / "a", "late");
+  put("step5/a", "first");
+  expect_error<UsageError>([&] { directory.commit(); }, {(folder_ / "step5").string(), "somebody made it meanwhile"});
+  EXPECT_EQ(read_file(folder_ / "step5" / "a"), "first");
+  AtomicDirectory over_nothing(folder_ / "step6", AtomicDirectory::Standing::refused);
+  fs::create_directory(folder_ / "step6");
+  over_nothing.commit();  // an empty folder is nobody's
 }
 
 TEST_F(AtomicDirectoryTest, DoesNotReplaceAFile) {
@@ -164,44 +156,11 @@ TEST_F(AtomicDirectoryTest, NamesAPathThatCannotBeCreated) {
 TEST_F(AtomicDirectoryTest, RemovesAFolderAndSaysWhenItCannot) {
   put("step5/model", "x");
   put("step5/inner/more", "x");
-  put(of_this_process("step5", ".tmp-") + "/stale", "x");
   put("step6/model", "x");
   remove_folder(folder_ / "step5");
   EXPECT_EQ(names(), std::vector<std::string>{"step6"});
   expect_error<SystemError>([&] { remove_folder(folder_ / "step5"); },
                             {"cannot remove", (folder_ / "step5").string(), "No such file"});
-}
-
-TEST_F(StaleTest, RemovesWhatTheDeadLeft) {
-  const pid_t living = ::fork();
-  if (living == 0) {
-    ::pause();
-    ::_exit(0);
-  }
-  const std::string of_the_living = "step5.tmp-" + std::to_string(living);
-  const std::string dead = std::to_string(dead_process());
-  put("step5.tmp-" + dead + "/model", "half");
-  put("metrics.jsonl.tmp-" + dead, "half");
-  put(of_this_process("latest", ".tmp-"), "half");
-  put(of_the_living + "/model", "still being written");
-  put("notes.tmp-today", "not ours");
-  put("step7/model", "whole");
-  EXPECT_EQ(remove_stale_temporaries(folder_), 3);
-  EXPECT_EQ(names(), (std::vector<std::string>{"notes.tmp-today", of_the_living, "step7"}));
-  EXPECT_EQ(remove_stale_temporaries(folder_ / "missing"), 0);
-  ::kill(living, SIGKILL);
-  ::waitpid(living, nullptr, 0);
-}
-
-TEST_F(StaleTest, PutsBackAFolderThatWasNeverReplaced) {
-  const std::string dead = std::to_string(dead_process());
-  put("step5.old-" + dead + "/model", "five");
-  put("step6.old-" + dead + "/model", "old six");
-  put("step6/model", "six");
-  EXPECT_EQ(remove_stale_temporaries(folder_), 2);
-  EXPECT_EQ(names(), (std::vector<std::string>{"step5", "step6"}));
-  EXPECT_EQ(read_file(folder_ / "step5" / "model"), "five");
-  EXPECT_EQ(read_file(folder_ / "step6" / "model"), "six");
 }
 
 TEST_F(MappedFileTest, ShowsTheBytes) {

@@ -46,6 +46,26 @@ TEST_F(JsonLinesTest, AppendMendsTheLastLine) {
   EXPECT_EQ(read_file(whole), "{\"step\":1}\n{\"step\":2}\n");
 }
 
+// `cp -al`: a backup shares the file until one of the two is written.
+TEST_F(JsonLinesTest, OtherNamesOfTheFileKeepWhatTheyHad) {
+  const auto path = put("metrics.jsonl", "{\"step\":1}\n");
+  const auto backup = folder_ / "backup.jsonl";
+  std::filesystem::create_hard_link(path, backup);
+  auto writer = JsonLinesWriter::open(path, Mode::append);
+  writer.write(R"({"step":2})");
+  EXPECT_EQ(read_file(backup), "{\"step\":1}\n");
+  const auto later = folder_ / "later.jsonl";
+  std::filesystem::create_hard_link(path, later);
+  writer.write(R"({"step":3})");
+  EXPECT_EQ(read_file(later), "{\"step\":1}\n{\"step\":2}\n");
+  EXPECT_EQ(read_json_lines(path).size(), 3U);
+  const auto replaced = folder_ / "replaced.jsonl";
+  std::filesystem::create_hard_link(path, replaced);
+  JsonLinesWriter::open(path, Mode::replace).write(R"({"step":1})");
+  EXPECT_EQ(read_json_lines(replaced).size(), 3U);
+  EXPECT_EQ(read_json_lines(path).size(), 1U);
+}
+
 TEST_F(JsonLinesTest, AFullDiskKeepsEarlierLinesWhole) {
   const auto path = folder_ / "metrics.jsonl";
   auto writer = JsonLinesWriter::open(path, Mode::replace);

@@ -1,0 +1,157 @@
+#include "siamese/train/run_folder.h"
+
+#include <algorithm>
+#include <array>
+#include <random>
+#include <string_view>
+#include <vector>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "siamese/base/check.h"
+#include "siamese/io/aside.h"
+#include "siamese/io/atomic_file.h"
+#include "siamese/io/message.h"
+#include "siamese/io/run_dir.h"
+#include "siamese/train/run.h"
+
+namespace siamese::train {
+namespace fs = std::filesystem;
+namespace {
+
+using Names = std::vector<std::string>;
+
+constexpr std::array kRunFiles = {io::kConfigFile, io::kMetricsFile, io::kEvalFile,
+                                  io::kRunFile,    io::kLatestFile,  io::kReportFile};
+constexpr std::array kCheckpointFiles = {io::kConfigFile, io::kModelFile, io::kOptimFile, io::kAverageFile,
+                                         io::kTrainerFile};
+
+// The names in a folder, but for what is written aside: that is ours and never an obstacle.
+Names names_in(const fs::path& folder) {
+  Names names;
+  std::error_code error;
+  for (fs::directory_iterator entry(folder, error); !error && entry != fs::directory_iterator();
+       entry.increment(error)) {
+    std::string name = entry->path().filename().string();
+    if (!io::is_aside_name(name)) names.push_back(std::move(name));
+  }
+  if (error) io::throw_system_error("read", folder, error.value());
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+template <class List>
+bool is_one_of(std::string_view name, const List& list) {
+  return std::find(list.begin(), list.end(), name) != list.end();
+}
+
+bool is_file(const fs::path& path) {
+  std::error_code error;
+  return fs::is_regular_file(fs::symlink_status(path, error));
+}
+
+bool is_folder(const fs::path& path) {
+  std::error_code error;
+  return fs::is_directory(fs::symlink_status(path, error));
+}
+
+bool is_picture_name(std::string_view name) {
+  constexpr std::string_view kEnding = ".png";
+  return name.ends_with(kEnding) && io::checkpoint_step(name.substr(0, name.size() - kEnding.size())).has_value();
+}
+
+// What a run did not write, as paths below `dir`.
+Names foreign_entries(const fs::path& dir) {
+  Names foreign;
+  const auto look_into = [&](const std::string& folder, const auto& belongs) {
+    for (const std::string& name : names_in(dir / folder)) {
+      if (!belongs(name) || !is_file(dir / folder / name)) foreign.push_back(folder + "/" + name);
+    }
+  };
+  for (const std::string& name : names_in(dir)) {
+    if (io::checkpoint_step(name) && is_folder(dir / name)) {
+      look_into(name, [](const std::string& file) { return is_one_of(file, kCheckpointFiles); });
+    } else if (name == io::kSamplesFolder && is_folder(dir / name)) {
+      look_into(name, is_picture_name);
+    } else if (!is_one_of(name, kRunFiles) || !is_file(dir / name)) {
+      foreign.push_back(name);
+    }
+  }
+  return foreign;
+}
+
+// run.json as this program writes it; that of 0.1.0 had no `kind`.
+bool has_our_run_file(const fs::path& dir) {
+  if (!is_file(dir / io::kRunFile)) return false;
+  const auto json = read_run_file(dir);
+  if (!enum_from_text<RunStatus>(text_or(json, "status", ""))) return false;
+  if (json.contains("kind")) return text_or(json, "kind", "") == "run";
+  constexpr std::array kKeys = {"schema", "scheme", "label", "step", "steps", "parameters", "seed", "lr"};
+  return std::all_of(kKeys.begin(), kKeys.end(), [&](const char* key) { return json.contains(key); });
+}
+
+// "a, b, c and 4 more".
+std::string listed(const Names& names) {
+  constexpr size_t kMost = 3;
+  std::string text;
+  for (size_t i = 0; i < std::min(kMost, names.size()); ++i) text += (i > 0 ? ", " : "") + io::in_quotes(names[i]);
+  return names.size() > kMost ? fmt::format("{} and {} more", text, names.size() - kMost) : text;
+}
+
+}  // namespace
+
+nlohmann::json read_run_file(const fs::path& dir) {
+  const fs::path path = dir / io::kRunFile;
+  if (!fs::exists(path)) return nlohmann::json::object();
+  auto json = nlohmann::json::parse(io::read_file(path), nullptr, /*allow_exceptions=*/false);
+  if (!json.is_object()) throw DataError(path.string() + ": expected a JSON object");
+  return json;
+}
+
+std::string text_or(const nlohmann::json& object, const char* key, const std::string& fallback) {
+  const auto found = object.find(key);
+  return found != object.end() && found->is_string() ? found->get<std::string>() : fallback;
+}
+
+void check_free(const fs::path& dir, bool overwrite) {
+  if (!fs::exists(fs::symlink_status(dir))) return;
+  if (!fs::is_directory(dir)) {
+    throw UsageError(fmt::format("{}: expected a folder for the run, got {}", dir.string(),
+                                 fs::exists(dir) ? "a file" : "a link to nothing"));
+  }
+  const Names standing = names_in(dir);
+  const bool never_began = standing == Names{std::string(io::kRunFile)} && has_our_run_file(dir);
+  if (standing.empty() || never_began) return;
+  if (!overwrite) {
+    throw UsageError(dir.string() + ": exists already; --overwrite replaces it, `siamese resume` continues it");
+  }
+  constexpr std::string_view kOnlyRuns = "--overwrite replaces only an earlier run";
+  if (!has_our_run_file(dir)) {
+    throw UsageError(fmt::format("{}: {}, and this is none: it has no {} of ours, but {}", dir.string(), kOnlyRuns,
+                                 io::kRunFile, listed(standing)));
+  }
+  if (const Names foreign = foreign_entries(dir); !foreign.empty()) {
+    throw UsageError(
+        fmt::format("{}: {}, and this holds what no run wrote: {}", dir.string(), kOnlyRuns, listed(foreign)));
+  }
+}
+
+void clear_for_run(const fs::path& dir) {
+  io::remove_leftovers(dir);
+  std::error_code error;
+  fs::remove(dir / io::kConfigFile, error);  // first: without it nobody goes on with the rest
+  for (const std::string& name : names_in(dir)) {
+    const bool belongs = is_one_of(name, kRunFiles) || io::checkpoint_step(name) || name == io::kSamplesFolder;
+    if (!belongs || name == io::kRunFile) continue;
+    fs::remove_all(dir / name, error);
+    if (error) io::throw_system_error("remove", dir / name, error.value());
+  }
+}
+
+std::string new_run_id() {
+  std::random_device device;
+  return fmt::format("{:08x}{:08x}", device(), device());
+}
+
+}  // namespace siamese::train

@@ -1,0 +1,29 @@
+// A folder that is to become a run, and what is known to belong to one. Nothing that a run did not write is ever
+// removed: a run is known by its run.json, and every entry by its name and place.
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include <nlohmann/json_fwd.hpp>
+
+namespace siamese::train {
+
+// UsageError unless a run may start there: nothing is there, or nothing but what a run leaves that was killed before it
+// began; or with `overwrite` an earlier run and nothing else. Changes nothing.
+void check_free(const std::filesystem::path& dir, bool overwrite);
+
+// Empties a folder that check_free(dir, true) let pass, but for run.json, which still tells what the folder is should
+// this be interrupted. The caller holds its lock.
+void clear_for_run(const std::filesystem::path& dir);
+
+// run.json; an empty object when there is none. DataError when it is not a JSON object.
+nlohmann::json read_run_file(const std::filesystem::path& dir);
+
+// The text of a key, or `fallback` when it has none.
+std::string text_or(const nlohmann::json& object, const char* key, const std::string& fallback);
+
+// What tells one run from every other, whatever folder it is moved to.
+std::string new_run_id();
+
+}  // namespace siamese::train
