@@ -5,6 +5,8 @@
 #include "tests/cli/command.h"
 #include <nlohmann/json.hpp>
 
+#include "siamese/io/aside.h"
+
 namespace siamese::cli {
 namespace {
 
@@ -37,11 +39,12 @@ class Kills : public CommandTest {
     return found;
   }
 
-  bool is_writing(const std::string& run, const Background& process) const {
-    const std::string mark = ".tmp-" + std::to_string(process.id());  // others were left by earlier kills
+  // `before`: what earlier kills left.
+  bool is_writing(const std::string& run, const std::set<std::string>& before) const {
     const std::set<std::string> all = names(run);
-    return std::any_of(all.begin(), all.end(),
-                       [&](const auto& name) { return name.starts_with("step") && name.ends_with(mark); });
+    return std::any_of(all.begin(), all.end(), [&](const auto& name) {
+      return name.starts_with("step") && io::is_aside_name(name) && !before.contains(name);
+    });
   }
 
   int64_t saved_step(const std::string& run) const {
@@ -61,6 +64,7 @@ TEST_F(Kills, TwentyOfThemChangeNoBit) {
   int while_writing = 0;
   for (int kills = 0; kills < 20; ++kills) {
     SCOPED_TRACE("kill " + std::to_string(kills));
+    const std::set<std::string> before = names("killed");
     const int64_t wanted = saved_step("killed") + 1 + static_cast<int64_t>(random() % 9);
     Background process(folder,
                        exists("killed/config.yaml") ? "resume killed --quiet" : longer + "--quiet --out killed");
@@ -70,10 +74,10 @@ TEST_F(Kills, TwentyOfThemChangeNoBit) {
       ASSERT_TRUE(process.wait_until([&] { return saved_step("killed") >= wanted; })) << read("error.txt");
       pause(3'000);
     }
-    if (kills % 2 == 0) process.wait_until([&] { return is_writing("killed", process); });
+    if (kills % 2 == 0) process.wait_until([&] { return is_writing("killed", before); });
     process.send(SIGKILL);
     ASSERT_EQ(process.wait(), 1000 + SIGKILL) << read("error.txt");
-    while_writing += is_writing("killed", process) ? 1 : 0;
+    while_writing += is_writing("killed", before) ? 1 : 0;
   }
   EXPECT_GE(while_writing, 3);  // a kill can come just after the write that it was meant for
   ASSERT_EQ(run("resume killed --quiet").exit_code, 0) << read("error.txt");

@@ -33,10 +33,13 @@ TEST(Resume, AfterAKillTheTailIsComputedAgain) {
   fs::remove_all(killed / "step11");
   io::write_file_atomic(killed / "latest", "step8\n");
   std::ofstream(killed / "metrics.jsonl", std::ios::app) << "{\"schema\":1,\"st";
-  fs::create_directories(killed / "step12.tmp-999999");
+  const fs::path half_written = io::aside_name(killed / "step12", io::Aside::writing);
+  fs::create_directories(half_written);
+  fs::create_directories(killed / "step12.tmp-999999");  // no name of ours
   ASSERT_EQ(resume_run(killed, {}).status, RunStatus::finished);
   expect_same_runs(whole, killed, 12);
-  EXPECT_FALSE(fs::exists(killed / "step12.tmp-999999"));
+  EXPECT_FALSE(fs::exists(half_written));
+  EXPECT_TRUE(fs::exists(killed / "step12.tmp-999999"));
 }
 
 TEST(Resume, BeforeTheFirstCheckpointStartsOver) {
@@ -44,10 +47,56 @@ TEST(Resume, BeforeTheFirstCheckpointStartsOver) {
   const RunConfig config = tiny_config({"train.checkpoint_every=0"});
   start_run(config, folder / "whole", false, "", {});
   start_run(config, folder / "early", false, "", stop_after(3));
-  fs::remove_all(folder / "early" / "step3");
+  // Its checkpoint gone, a run must not begin anew without a word.
+  const fs::path saved = folder / "early" / "step3";
+  fs::rename(saved, folder / "aside");
   fs::remove(folder / "early" / "latest");
-  ASSERT_EQ(resume_run(folder / "early", {}).status, RunStatus::finished);
+  const std::string lines = io::read_file(folder / "early" / "metrics.jsonl");
+  try {
+    resume_run(folder / "early", {});
+    FAIL() << "started over";
+  } catch (const DataError& error) {
+    EXPECT_NE(std::string(error.what()).find("run.json says that step 3 was saved"), std::string::npos) << error.what();
+  }
+  EXPECT_EQ(io::read_file(folder / "early" / "metrics.jsonl"), lines);
+  // Killed at step 3, before anything was saved.
+  auto run_file = nlohmann::json::parse(io::read_file(folder / "early" / "run.json"));
+  run_file["saved"] = run_file["step"] = 0;
+  run_file["status"] = "running";
+  io::write_file_atomic(folder / "early" / "run.json", run_file.dump());
+  Heard heard;
+  ASSERT_EQ(resume_run(folder / "early", {&heard, {}}).status, RunStatus::finished);
+  ASSERT_EQ(heard.warnings.size(), 1U);
+  EXPECT_NE(heard.warnings[0].find("it starts again from the beginning, and its 3 steps are made anew"),
+            std::string::npos)
+      << heard.warnings[0];
   expect_same_runs(folder / "whole", folder / "early", 12);
+}
+
+// The step is saved first, so that a kill or an error in a long evaluation costs the evaluation only.
+TEST(Resume, AnEvaluationThatIsMissingIsMade) {
+  const TemporaryFolder folder("evaluation");
+  start_run(tiny_config(), folder / "whole", false, "", {});
+  for (const int stop : {5, 12}) {
+    const fs::path run = folder / std::to_string(stop);
+    EXPECT_EQ(start_run(tiny_config(), run, false, "", stop_after(stop)).status, RunStatus::stopped);
+    const std::string before = io::read_file(run / "eval.jsonl");
+    EXPECT_EQ(before.find("\"step\":" + std::to_string(stop)), std::string::npos);
+    ASSERT_EQ(resume_run(run, {}).status, RunStatus::finished);
+    EXPECT_EQ(run_status(run), RunStatus::finished);
+    expect_same_runs(folder / "whole", run, 12);
+  }
+}
+
+// A backup by links keeps what it had while the run goes on.
+TEST(Resume, HardLinkedCopiesStay) {
+  const TemporaryFolder folder("links");
+  start_run(tiny_config(), folder / "run", false, "", stop_after(6));
+  fs::copy(folder / "run", folder / "backup", fs::copy_options::recursive | fs::copy_options::create_hard_links);
+  ASSERT_EQ(resume_run(folder / "run", {}).status, RunStatus::finished);
+  EXPECT_EQ(timeless_lines(folder / "backup" / "metrics.jsonl").size(), 6U);
+  ASSERT_EQ(resume_run(folder / "backup", {}).status, RunStatus::finished);
+  expect_same_runs(folder / "run", folder / "backup", 12);
 }
 
 TEST(Resume, FromAnOlderCheckpointByName) {

@@ -46,10 +46,12 @@ TEST(Retention, ARunKeepsWhatItsConfigSays) {
   // Killed after the last checkpoint, before the old ones were removed.
   start_run(tiny_config({"train.checkpoint_every=2"}), folder / "killed", false, "", {});
   io::write_file_atomic(folder / "killed" / "config.yaml", config_text(keeping()));
-  fs::rename(folder / "killed" / "step4", folder / "killed" / "step4.tmp-999999");
+  fs::rename(folder / "killed" / "step4", io::aside_name(folder / "killed" / "step4", io::Aside::writing));
   ASSERT_EQ(resume_run(folder / "killed", {}).status, RunStatus::finished);
   EXPECT_EQ(io::list_checkpoints(folder / "killed"), (Steps{6, 10, 12}));
-  EXPECT_FALSE(fs::exists(folder / "killed" / "step4.tmp-999999"));
+  for (const auto& entry : fs::directory_iterator(folder / "killed")) {
+    EXPECT_FALSE(io::is_aside_name(entry.path().filename().string())) << entry.path();
+  }
   expect_same_runs(folder / "whole", folder / "killed", 12);
 }
 

@@ -13,11 +13,6 @@ namespace fs = std::filesystem;
 
 using Steps = std::vector<int64_t>;
 
-struct Heard : Observer {
-  void warned(const std::string& message) override { warnings.push_back(message); }
-  std::vector<std::string> warnings;
-};
-
 // A folder that no checkpoint can replace is as good as a full disk.
 TEST(RunLoop, ASaveThatFailsLeavesTheRunGoing) {
   const TemporaryFolder folder("blocked");
@@ -75,12 +70,42 @@ TEST(RunLoop, AnEvaluationThatCouldNotBeRecordedIsMadeAgain) {
                        }};
   EXPECT_THROW(start_run(config, run, false, "", hooks), SystemError);
   EXPECT_EQ(io::read_latest(run), "step10");
-  EXPECT_NE(io::read_file(run / "step10" / "trainer.json").find("unrecorded"), std::string::npos);
+  EXPECT_EQ(run_status(run), RunStatus::stopped);
   fs::remove(run / "samples");
   fs::rename(run / "aside", run / "samples");
   ASSERT_EQ(resume_run(run, {}).status, RunStatus::finished);
   expect_same_runs(folder / "whole", run, 12);
-  EXPECT_EQ(io::read_file(run / "step10" / "trainer.json").find("unrecorded"), std::string::npos);
+}
+
+// Memory that is not there, an error of LibTorch: nothing of ours, and no reason to lose what was trained.
+template <class Thrown>
+void expect_saved_after(const std::string& name, const Thrown& thrown, const std::string& said) {
+  const TemporaryFolder folder(name);
+  struct Failing : Observer {
+    explicit Failing(const Thrown& error) : error_(error) {}
+    void stepped(const StepMetrics& metrics, int64_t) override {
+      if (metrics.step == 6) throw error_;
+    }
+    Thrown error_;
+  } failing(thrown);
+  const fs::path run = folder / "run";
+  try {
+    start_run(tiny_config({"train.checkpoint_every=0"}), run, false, "", {&failing, {}});
+    FAIL() << "finished";
+  } catch (const SystemError& error) {
+    EXPECT_EQ(error.what(), said + "; the last good checkpoint is step6; go on with: siamese resume " + run.string());
+  }
+  EXPECT_EQ(run_status(run), RunStatus::stopped);
+  EXPECT_NE(io::read_file(run / "run.json").find(said), std::string::npos);
+  ASSERT_EQ(resume_run(run, {}).status, RunStatus::finished);
+  start_run(tiny_config({"train.checkpoint_every=0"}), folder / "whole", false, "", {});
+  expect_same_runs(folder / "whole", run, 12);
+}
+
+TEST(RunLoop, AnyErrorLeavesTheRunSaved) {
+  expect_saved_after("memory", std::bad_alloc(), "out of memory");
+  expect_saved_after("library", std::runtime_error("could not create a primitive\nmore"),
+                     "could not create a primitive");
 }
 
 TEST(RunLoop, AStateOfAnOlderVersionResumes) {

@@ -58,8 +58,81 @@ TEST(Run, AnExistingDirectoryIsNotTouchedWithoutOverwrite) {
   EXPECT_THROW(start_run(tiny_config(), folder / "run" / "step2", true, "", {}), UsageError);
   // What a kill before the first file leaves is no obstacle.
   fs::create_directories(folder / "early");
-  std::ofstream(folder / "early" / "config.yaml.tmp-999999") << "x";
+  std::ofstream(io::aside_name(folder / "early" / "config.yaml", io::Aside::writing)) << "x";
+  fs::copy_file(folder / "run" / "run.json", folder / "early" / "run.json");
   EXPECT_EQ(start_run(tiny_config({"train.steps=1"}), folder / "early", false, "", {}).status, RunStatus::finished);
+  EXPECT_EQ(run_file(folder / "early")["steps"], 1);
+}
+
+// A run is known by its run.json, and each entry by its name and place; what is refused is not touched at all.
+TEST(Run, OverwriteReplacesARunAndNothingElse) {
+  const TemporaryFolder folder("ours");
+  const RunConfig config = tiny_config({"train.steps=2"});
+  const auto refused = [&](const fs::path& dir, const std::string& because) {
+    std::vector<std::string> before, after;
+    for (const auto& entry : fs::recursive_directory_iterator(dir)) before.push_back(entry.path().string());
+    try {
+      start_run(config, dir, true, "", {});
+      ADD_FAILURE() << "overwrote " << dir;
+    } catch (const UsageError& error) {
+      EXPECT_NE(std::string(error.what()).find(because), std::string::npos) << error.what();
+    }
+    for (const auto& entry : fs::recursive_directory_iterator(dir)) after.push_back(entry.path().string());
+    EXPECT_EQ(before, after);
+  };
+  // A tutorial that looks like a run.
+  fs::create_directories(folder / "tutorial" / "step1");
+  std::ofstream(folder / "tutorial" / "step1" / "notes.md") << "text";
+  std::ofstream(folder / "tutorial" / "config.yaml") << "theirs: true\n";
+  refused(folder / "tutorial", "it has no run.json of ours, but 'config.yaml', 'step1'");
+  std::ofstream(folder / "tutorial" / "run.json") << R"({"schema": 1, "status": "finished"})";
+  refused(folder / "tutorial", "it has no run.json of ours");
+  // Somebody's files in a run, at any depth.
+  start_run(config, folder / "run", false, "", {});
+  for (const char* const theirs : {"notes.md", "step2/notes.md", "samples/holiday.png", "photos.old-2023/a.jpg",
+                                   "config.yaml.tmp-99999", "step7"}) {
+    fs::create_directories((folder / "run" / theirs).parent_path());
+    std::ofstream(folder / "run" / theirs) << "text";
+    refused(folder / "run", "holds what no run wrote: '");
+    fs::remove(folder / "run" / theirs);
+    if (std::string(theirs).starts_with("photos")) fs::remove(folder / "run" / "photos.old-2023");
+  }
+  // Refused without --overwrite, a folder keeps even what looks like leftovers.
+  fs::create_directories(folder / "home" / "photos.old-2023");
+  std::ofstream(folder / "home" / "report.old-99999") << "text";
+  EXPECT_THROW(start_run(config, folder / "home", false, "", {}), UsageError);
+  EXPECT_TRUE(fs::exists(folder / "home" / "photos.old-2023"));
+  EXPECT_TRUE(fs::exists(folder / "home" / "report.old-99999"));
+}
+
+// The link is the user's: the run behind it is replaced where it is, with and without a slash.
+TEST(Run, ALinkedDirectoryIsReplacedWhereItIs) {
+  const TemporaryFolder folder("linked");
+  for (const char* const slash : {"", "/"}) {
+    const fs::path target = folder / ("disk" + std::to_string(std::string(slash).size()));
+    const fs::path link = folder / ("link" + std::to_string(std::string(slash).size()));
+    start_run(tiny_config({"train.steps=2"}), target, false, "", {});
+    fs::create_directory_symlink(target, link);
+    start_run(tiny_config({"train.steps=3"}), link.string() + slash, true, "", {});
+    EXPECT_TRUE(fs::is_symlink(link));
+    EXPECT_EQ(timeless_lines(target / "metrics.jsonl").size(), 3U);
+    EXPECT_FALSE(fs::exists(target / "step2"));
+  }
+  fs::create_directory_symlink(folder / "nowhere", folder / "broken");
+  EXPECT_THROW(start_run(tiny_config(), folder / "broken", false, "", {}), UsageError);
+}
+
+TEST(Run, KeepsItsIdentity) {
+  const TemporaryFolder folder("identity");
+  start_run(tiny_config(), folder / "run", false, "", stop_after(5));
+  const auto before = run_file(folder / "run");
+  EXPECT_EQ(before["kind"], "run");
+  EXPECT_EQ(before["saved"], 5);
+  fs::rename(folder / "run", folder / "moved");
+  resume_run(folder / "moved", {});
+  EXPECT_EQ(run_file(folder / "moved")["id"], before["id"]);
+  start_run(tiny_config(), folder / "moved", true, "", {});
+  EXPECT_NE(run_file(folder / "moved")["id"], before["id"]);
 }
 
 TEST(Run, OneWriterAtATime) {

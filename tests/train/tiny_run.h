@@ -10,8 +10,10 @@
 #include <nlohmann/json.hpp>
 #include <unistd.h>
 
+#include "siamese/base/check.h"
 #include "siamese/config/fields.h"
 #include "siamese/config/value.h"
+#include "siamese/io/aside.h"
 #include "siamese/io/atomic_file.h"
 #include "siamese/io/json_lines.h"
 #include "siamese/train/run.h"
@@ -33,6 +35,11 @@ class TemporaryFolder {
 
  private:
   std::filesystem::path path_;
+};
+
+struct Heard : Observer {
+  void warned(const std::string& message) override { warnings.push_back(message); }
+  std::vector<std::string> warnings;
 };
 
 inline RunConfig tiny_config(const std::vector<std::string>& overrides = {}) {

@@ -306,7 +306,7 @@ TEST(Upcycle, TrainsOnFromTheSavedWeights) {
   for (const auto& [scheme, tolerance] :
        {std::pair{"siamese(input_norm=false, final_norm=false)", 1e-6}, std::pair{"siamese", 1e-3}}) {
     const Upcycled result = upcycle(load_model(folder / "pre"), scheme);
-    save_weights(folder / "up" / "here", result.config, *result.model);
+    save_weights(folder / "up" / "here", result.config, *result.model, true);
     EXPECT_NEAR(first_loss(scheme, folder / "up" / "here"), before, tolerance) << scheme;
     const LoadedModel loaded = load_model(folder / "up" / "here");
     EXPECT_EQ(config_text(loaded.config), config_text(result.config));
@@ -327,7 +327,7 @@ std::string error_of(const Action& action) {
 TEST(SavedWeights, CannotBeResumed) {
   const TemporaryFolder folder("weights_resume");
   const RunConfig config = tiny_config({"model.residual=pre"});
-  save_weights(folder / "weights", config, Trainer(config).model());
+  save_weights(folder / "weights", config, Trainer(config).model(), true);
   const std::string said = error_of([&] { resume_run(folder / "weights", {}); });
   expect_words(said, "weights: nothing to resume");
   expect_words(said, "trainer.json");
@@ -338,7 +338,7 @@ TEST(SavedWeights, CannotBeResumed) {
 TEST(SavedWeights, OfAnotherSchemeAreNamedByInitFrom) {
   const TemporaryFolder folder("weights_scheme");
   const RunConfig pre = tiny_config({"model.residual=pre"});
-  save_weights(folder / "pre", pre, Trainer(pre).model());
+  save_weights(folder / "pre", pre, Trainer(pre).model(), true);
   const std::string from = "init.from=" + (folder / "pre").string();
   const std::string said = error_of([&] { Trainer(tiny_config({"model.residual=siamese", from})); });
   expect_words(said, "init.from: expected a model with residual scheme siamese, got pre (`siamese upcycle`");
@@ -354,7 +354,7 @@ TEST(SavedWeights, OfAnotherSchemeAreNamedByInitFrom) {
 TEST(SavedWeights, MustBeThoseOfTheConfigBesideThem) {
   const TemporaryFolder folder("weights_config");
   const RunConfig pre = tiny_config({"model.residual=pre"});
-  save_weights(folder / "pre", pre, Trainer(pre).model());
+  save_weights(folder / "pre", pre, Trainer(pre).model(), true);
   io::write_file_atomic(folder / "pre" / "config.yaml", config_text(tiny_config({"model.residual=post"})));
   expect_words(error_of([&] { load_model(folder / "pre"); }),
                "its weights are for residual scheme pre, and its config.yaml says post");
@@ -369,7 +369,7 @@ TEST(SavedWeights, ReplaceOnlyTheirLike) {
   EXPECT_EQ(said("nothing", false), "accepted");
   std::filesystem::create_directory(folder / "empty");
   EXPECT_EQ(said("empty", false), "accepted");
-  save_weights(folder / "weights", config, Trainer(config).model());
+  save_weights(folder / "weights", config, Trainer(config).model(), true);
   expect_words(said("weights", false), "exists already; --overwrite replaces it");
   EXPECT_EQ(said("weights", true), "accepted");
   std::ofstream(folder / "weights" / "notes.txt") << "mine";
