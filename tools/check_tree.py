@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Checks what a compiler does not: no source file of ours past 400 lines, README names the two commands, .ci/run calls
-`make test`, no path of one particular machine in a file, and clang-format has nothing to change."""
+`make test`, no path of one particular machine in a file, no JSON read past io/strict_json, and clang-format has nothing to
+change."""
 
 import os
 import re
@@ -14,6 +15,11 @@ SOURCES = {".h", ".cc", ".py", ".js", ".css", ".sh", ".cmake"}
 CPLUSPLUS = {".h", ".cc"}
 # A home or work folder as the start of a path: not the middle of a longer one, nor of an address.
 MACHINE_PATH = re.compile(r"(?<![\w.~-])/(?:root|home|work)/\w")
+
+
+# A tree of any depth; io/strict_json.h has read_json.
+RAW_JSON = re.compile(r"\bjson::parse\(")
+RAW_JSON_HOME = Path("siamese/io/strict_json.cc")
 
 
 def our_files(root: Path) -> list[Path]:
@@ -49,6 +55,8 @@ def check_text(name: Path, text: str) -> list[str]:
     for number, line in enumerate(lines, start=1):
         if MACHINE_PATH.search(line):
             problems.append(f"{name}:{number}: a path of one machine: {line.strip()}")
+        if name.parts[0] == "siamese" and name != RAW_JSON_HOME and RAW_JSON.search(line):
+            problems.append(f"{name}:{number}: json::parse: expected read_json of siamese/io/strict_json.h")
     return problems
 
 

@@ -7,30 +7,18 @@
 
 #include "siamese/base/check.h"
 #include "siamese/base/nearest.h"
+#include "siamese/base/utf8.h"
 #include "siamese/cli/verbs.h"
 #include "siamese/cli/version.h"
+#include "siamese/train/config.h"
 #include "siamese/train/failure_text.h"
 
 namespace siamese::cli {
 namespace {
 
-// One line whatever a name or a file put into it: control characters are shown, a very long text is cut.
-std::string one_line(const std::string& text) {
-  constexpr size_t kLongest = 2000;
-  std::string line;
-  for (const char c : text.substr(0, kLongest)) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (byte >= 0x20 && byte != 0x7F) {
-      line += c;
-    } else {
-      line += c == '\n' ? "\\n" : "?";
-    }
-  }
-  return text.size() > kLongest ? line + "..." : line;
-}
-
 int fail(Exit code, const std::string& message) {
-  std::fprintf(stderr, "siamese: %s\n", one_line(message).c_str());
+  constexpr size_t kLongest = 2000;
+  std::fprintf(stderr, "siamese: %s\n", printable(message, kLongest).c_str());
   return static_cast<int>(code);
 }
 
@@ -58,7 +46,7 @@ int run(int argc, char** argv) {
   app.footer(
       "Example: siamese train arithmetic-small model.residual=siamese optim.lr=2e-3 --out runs/x\n"
       "Exit codes: 0 ok, 1 failure, 2 usage or config, 3 bad data or checkpoint, 4 diverged, 75 stopped by\n"
-      "train.max_hours after saving, 129/130/143 stopped by a signal after saving.");
+      "train.max_hours after saving, 128 + n stopped by signal n after saving.");
   add_train(app, exit_code);
   add_resume(app, exit_code);
   add_eval(app);
@@ -75,6 +63,7 @@ int run(int argc, char** argv) {
   add_schemes(app);
   try {
     check_verb(app, argc, argv);
+    train::limit_threads();
     app.parse(argc, argv);
     if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) return fail(Exit::failure, "cannot write to the output");
     return exit_code;

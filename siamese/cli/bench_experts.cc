@@ -13,6 +13,7 @@
 #include "siamese/base/timing.h"
 #include "siamese/cli/bench.h"
 #include "siamese/cli/table.h"
+#include "siamese/io/strict_json.h"
 #include "siamese/nn/experts.h"
 #include "siamese/ops/gradient.h"
 #include "siamese/ops/machine.h"
@@ -132,7 +133,7 @@ void run(const Arguments& arguments) {
   train::apply_engine({.threads = arguments.threads});
   const auto json = measure(arguments);
   if (arguments.json) {
-    std::printf("%s\n", json.dump().c_str());
+    std::printf("%s\n", io::json_text(json).c_str());
     return;
   }
   const auto number = [&](const char* key) { return fmt::format("{:.2f}", json[key].get<double>()); };

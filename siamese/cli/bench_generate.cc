@@ -11,6 +11,7 @@
 #include "siamese/cli/bench.h"
 #include "siamese/cli/paths.h"
 #include "siamese/eval/generate.h"
+#include "siamese/io/strict_json.h"
 #include "siamese/models/registry.h"
 
 namespace siamese::cli {
@@ -87,7 +88,7 @@ void run(const Arguments& arguments) {
     json["ratio"] = quantile(ratios, 0.5);
   }
   if (arguments.json) {
-    std::printf("%s\n", json.dump().c_str());
+    std::printf("%s\n", io::json_text(json).c_str());
     return;
   }
   for (const auto& subject : subjects) {

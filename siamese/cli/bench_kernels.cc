@@ -11,6 +11,7 @@
 #include "siamese/base/timing.h"
 #include "siamese/cli/bench.h"
 #include "siamese/cli/table.h"
+#include "siamese/io/strict_json.h"
 #include "siamese/ops/machine.h"
 #include "siamese/train/config.h"
 
@@ -100,7 +101,7 @@ void run(const Arguments& arguments) {
                                  {"share", measured.share}});
   }
   if (table.size() == 1) throw UsageError("--only: expected part of a kernel's name, got '" + arguments.only + "'");
-  std::printf("%s", arguments.json ? (result.dump() + "\n").c_str() : text_table(table).c_str());
+  std::printf("%s", arguments.json ? (io::json_text(result) + "\n").c_str() : text_table(table).c_str());
 }
 
 }  // namespace bench_kernels

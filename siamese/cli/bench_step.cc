@@ -11,6 +11,7 @@
 #include "siamese/cli/bench.h"
 #include "siamese/cli/paths.h"
 #include "siamese/cli/table.h"
+#include "siamese/io/strict_json.h"
 #include "siamese/train/step_benchmark.h"
 
 namespace siamese::cli {
@@ -72,7 +73,7 @@ void compare(const Arguments& arguments, const train::RunConfig& config) {
                                          {"overrides", arguments.overrides}, {"against", arguments.against},
                                          {"steps", result.step_ms.size()},   {"median_ms", ms},
                                          {"against_ms", against_ms},         {"ratio", result.ratio()}};
-    std::printf("%s\n", json.dump().c_str());
+    std::printf("%s\n", io::json_text(json).c_str());
     return;
   }
   std::printf("%.1f ms a step, %.1f ms with %s: ratio %.3f (median of %zu turns)\n", ms, against_ms,
@@ -86,7 +87,7 @@ void run(const Arguments& arguments) {
   const train::StepBenchmark result = train::benchmark_step(config, arguments.options);
   const auto json = to_json(arguments.config, config.model.residual, result);
   if (arguments.json) {
-    std::printf("%s\n", json.dump().c_str());
+    std::printf("%s\n", io::json_text(json).c_str());
     return;
   }
   const auto rows = std::vector<std::vector<std::string>>{

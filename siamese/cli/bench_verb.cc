@@ -12,6 +12,7 @@
 #include "siamese/cli/bench.h"
 #include "siamese/cli/table.h"
 #include "siamese/cli/verbs.h"
+#include "siamese/io/strict_json.h"
 #include "siamese/kernels/simd.h"
 #include "siamese/ops/machine.h"
 #include "siamese/train/config.h"
@@ -34,7 +35,7 @@ void print_machine(bool json) {
     result["threads"].push_back({{"threads", threads}, {"fma_gflops", fma}, {"triad_gb_per_s", triad}});
   }
   if (json) {
-    std::printf("%s\n", result.dump().c_str());
+    std::printf("%s\n", io::json_text(result).c_str());
     return;
   }
   std::printf("%s, %d cores, %s, %.1f GB, LibTorch %s\n%s", train::cpu_name().c_str(), cores,

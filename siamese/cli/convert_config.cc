@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "siamese/base/check.h"
+#include "siamese/base/path_kind.h"
 #include "siamese/cli/paths.h"
 #include "siamese/config/fields.h"
 #include "siamese/config/load.h"
@@ -40,7 +41,7 @@ struct Said {
 
 // A config.yaml of ours is resolved: it names its scheme. Others (OLMo writes one, too) have other keys.
 void add_beside(const fs::path& path, Said& said) {
-  if (!fs::is_regular_file(path)) return;
+  if (!is_file(path)) return;
   Value tree;
   try {
     tree = config::parse_yaml(io::read_file(path), path.string());
@@ -69,11 +70,11 @@ void add_given_hf(const fs::path& path, Layout from, Layout to, Said& said) {
 
 void add_given(const std::string& given, Layout from, Layout to, Said& said) {
   const fs::path path(given);
-  if (fs::is_directory(path)) {
-    if (!fs::exists(path / io::kConfigFile) && fs::exists(path / kHfConfigFile)) {
+  if (is_folder(path)) {
+    if (!is_there(path / io::kConfigFile) && is_there(path / kHfConfigFile)) {
       return add_given_hf(path / kHfConfigFile, from, to, said);
     }
-    const fs::path file = (fs::exists(path / io::kConfigFile) ? path : io::resolve_checkpoint(path)) / io::kConfigFile;
+    const fs::path file = (is_there(path / io::kConfigFile) ? path : io::resolve_checkpoint(path)) / io::kConfigFile;
     return config::merge(said.root, config::parse_yaml(io::read_file(file), file.string()));
   }
   if (path.extension() == ".json") return add_given_hf(path, from, to, said);
@@ -90,7 +91,7 @@ ConvertConfig convert_config(const io::TensorFiles& files, const formats::Stored
   const fs::path folder = files.path().parent_path();
   Said said;
   said.add_model(formats::said_by_metadata(files));
-  if (formats::is_hugging_face(from) && fs::is_regular_file(folder / kHfConfigFile)) {
+  if (formats::is_hugging_face(from) && is_file(folder / kHfConfigFile)) {
     said.add_hf(from, folder / kHfConfigFile);
   }
   add_beside(folder / io::kConfigFile, said);

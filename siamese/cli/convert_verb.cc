@@ -11,6 +11,8 @@
 
 #include "siamese/base/check.h"
 #include "siamese/base/nearest.h"
+#include "siamese/base/path_kind.h"
+#include "siamese/base/utf8.h"
 #include "siamese/cli/byte_size.h"
 #include "siamese/cli/convert_config.h"
 #include "siamese/cli/paths.h"
@@ -19,6 +21,7 @@
 #include "siamese/formats/hf_config.h"
 #include "siamese/io/atomic_file.h"
 #include "siamese/io/run_dir.h"
+#include "siamese/io/strict_json.h"
 
 namespace siamese::cli {
 namespace {
@@ -65,16 +68,16 @@ void check_output(const ConvertArguments& arguments, const io::TensorFiles& file
   if (is_out(files.path()) || is_out(folder) || std::any_of(files.files().begin(), files.files().end(), is_out)) {
     throw UsageError(arguments.out + ": is the source itself; choose another --out");
   }
-  if (!fs::exists(fs::symlink_status(out)) || (fs::is_directory(out) && fs::is_empty(out))) {
-    if (fs::is_directory(out) && arguments.one_file()) throw UsageError(arguments.out + ": is a folder, not a file");
+  if (!is_taken(out) || (is_folder(out) && folder_entries(out).empty())) {
+    if (is_folder(out) && arguments.one_file()) throw UsageError(arguments.out + ": is a folder, not a file");
     return;
   }
-  if (fs::is_directory(out) == arguments.one_file()) {
+  if (is_folder(out) == arguments.one_file()) {
     throw UsageError(arguments.out +
                      (arguments.one_file() ? ": is a folder, not a file" : ": is a file, not a folder"));
   }
-  for (fs::directory_iterator entry(out, none), end; entry != end; entry.increment(none)) {
-    const std::string name = entry->path().filename().string();
+  for (const fs::path& entry : is_folder(out) ? folder_entries(out) : std::vector<fs::path>()) {
+    const std::string name = entry.filename().string();
     if (is_written_by_us(name)) continue;
     throw UsageError(
         fmt::format("{}: exists already and holds {}: --overwrite replaces only a folder of weights and "
@@ -131,7 +134,7 @@ std::string to_json(const ConvertReport& report) {
                                        {"groups", report.groups()},
                                        {"assumed", assumed},
                                        {"notes", report.notes()}};
-  return json.dump(2) + "\n";
+  return io::json_text(json, 2) + "\n";
 }
 
 std::string to_text(const ConvertReport& report) {
@@ -143,9 +146,11 @@ std::string to_text(const ConvertReport& report) {
   text +=
       fmt::format("{}, family {}: {} parameters, {} tensors -> {}: {}\n", model.residual, enum_text(model.family),
                   report.converted.parameters, report.tensors_before, report.converted.tensors.size(), join(dtypes));
-  if (!report.groups().empty()) text += fmt::format("groups: {}\n", join(report.groups()));
-  for (const auto& [key, value, why] : report.described.assumed) text += fmt::format("{} {}: {}\n", key, value, why);
-  for (const auto& note : report.notes()) text += note + "\n";
+  if (!report.groups().empty()) text += fmt::format("groups: {}\n", printable(join(report.groups())));
+  for (const auto& [key, value, why] : report.described.assumed) {
+    text += printable(fmt::format("{} {}: {}", key, value, why)) + "\n";
+  }
+  for (const auto& note : report.notes()) text += printable(note) + "\n";
   return text;
 }
 
@@ -210,7 +215,7 @@ void convert_run(const ConvertArguments& arguments) {
     for (const auto& note : formats::differences(layout, described.config.model))
       converted.notes.push_back("note: " + note);
   }
-  if (fs::exists(files.path().parent_path() / io::kAverageFile)) {
+  if (is_there(files.path().parent_path() / io::kAverageFile)) {
     converted.notes.push_back("note: the trained weights; the averaged ones are " +
                               (files.path().parent_path() / io::kAverageFile).string());
   }

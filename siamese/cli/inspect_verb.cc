@@ -11,6 +11,8 @@
 #include <nlohmann/json.hpp>
 
 #include "siamese/base/check.h"
+#include "siamese/base/path_kind.h"
+#include "siamese/base/utf8.h"
 #include "siamese/cli/paths.h"
 #include "siamese/cli/table.h"
 #include "siamese/cli/verbs.h"
@@ -19,6 +21,7 @@
 #include "siamese/formats/mapping.h"
 #include "siamese/formats/settings.h"
 #include "siamese/io/run_dir.h"
+#include "siamese/io/strict_json.h"
 #include "siamese/io/tensor_files.h"
 #include "siamese/models/weights.h"
 #include "siamese/train/checkpoint.h"
@@ -45,7 +48,7 @@ std::optional<models::ModelConfig> model_of(const io::TensorFiles& files) {
       return config;
     }
     const fs::path beside = files.path().parent_path() / io::kConfigFile;
-    if (fs::is_regular_file(beside)) return train::read_config_file(beside.string()).model;
+    if (is_file(beside)) return train::read_config_file(beside.string()).model;
   } catch (const Error&) {  // somebody else's, or broken: what the tensors are can be shown all the same
   }
   return std::nullopt;
@@ -111,7 +114,7 @@ std::string to_json(const Inspected& inspected, bool statistics) {
                                        {inspected.of_a_run ? "elements" : "parameters", inspected.parameters},
                                        {"bytes", inspected.bytes},
                                        {"tensors", tensors}};
-  return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+  return io::json_text(json) + "\n";
 }
 
 // In the order of names, their numbers as numbers: block 2 before block 10.
@@ -138,7 +141,7 @@ std::vector<io::TensorView> by_name(std::vector<io::TensorView> tensors) {
 }
 
 void print_text(const Inspected& inspected, bool statistics) {
-  std::printf("%s\n", inspected.files.path().c_str());
+  std::printf("%s\n", printable(inspected.files.path().string()).c_str());
   const auto said = [](const std::string& text) { return text.empty() ? "not said" : printable(text); };
   std::printf("scheme      %s\n", said(inspected.scheme).c_str());
   std::printf("layout      %s\n", said(inspected.layout).c_str());
@@ -147,8 +150,7 @@ void print_text(const Inspected& inspected, bool statistics) {
   std::vector<std::vector<std::string>> rows = {{"tensor", "dtype", "shape"}};
   if (statistics) rows[0].insert(rows[0].end(), {"mean", "std", "min", "max", "not finite"});
   for (const auto& view : by_name(inspected.files.tensors())) {
-    rows.push_back(
-        {printable(view.name), std::string(enum_text(view.dtype)), fmt::format("[{}]", fmt::join(view.shape, ", "))});
+    rows.push_back({view.name, std::string(enum_text(view.dtype)), fmt::format("[{}]", fmt::join(view.shape, ", "))});
     if (!statistics) continue;
     const auto numbers = eval::tensor_statistics(models::as_tensor(view));
     for (const double number : {numbers.mean, numbers.std, numbers.least, numbers.largest}) {

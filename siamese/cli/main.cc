@@ -1,15 +1,70 @@
 #include <csignal>
 #include <cstdlib>
+#include <exception>
 #include <limits>
+#include <new>
+#include <string_view>
+#include <typeinfo>
 
+#include <cxxabi.h>
 #include <fcntl.h>
 #include <malloc.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
+#include "siamese/base/check.h"
 #include "siamese/cli/app.h"
 #include "siamese/cli/signals.h"
 
+// tcmalloc's own word about memory that it does not get, where the binary is linked with it.
+namespace tcmalloc {
+extern void (*log_message_writer)(const char* message, int length) __attribute__((weak));
+}
+
 namespace {
+
+void say(std::string_view text) {
+  if (write(STDERR_FILENO, text.data(), text.size()) < 0) {
+    // There is nobody left to tell.
+  }
+}
+
+[[noreturn]] void leave(std::string_view why) {
+  say(why);
+  _exit(static_cast<int>(siamese::Exit::failure));
+}
+
+constexpr std::string_view kOutOfMemory = "siamese: out of memory\n";
+
+// An error that nobody can catch: one while LibTorch's tables are filled before main, or in a thread that is not ours.
+// Without memory the message must need none.
+[[noreturn]] void explain_terminate() {
+  const std::type_info* const type = abi::__cxa_current_exception_type();
+  if (type != nullptr && *type == typeid(std::bad_alloc)) leave(kOutOfMemory);
+  say("siamese: internal error: an exception that was not caught: ");
+  say(type != nullptr ? type->name() : "none");
+  say("\n");
+  std::abort();
+}
+
+// Its notes are not for users: an allocation that fails is said by whoever asked. After the fatal one it would abort.
+void quiet_tcmalloc(const char* message, int length) {
+  if (std::string_view(message, static_cast<size_t>(length)).find("FATAL") != std::string_view::npos) {
+    leave(kOutOfMemory);
+  }
+}
+
+// Before the constructors of the libraries: under a tiny limit on memory they are the first to fail.
+void prepare(int, char**, char**) {
+  constexpr rlim_t kLeastStack = 128 << 10;
+  rlimit stack{};
+  if (getrlimit(RLIMIT_STACK, &stack) == 0 && stack.rlim_cur < kLeastStack) {
+    leave("siamese: the limit of the stack (ulimit -s): expected at least 128 KB\n");
+  }
+  std::set_terminate(explain_terminate);
+  if (&tcmalloc::log_message_writer != nullptr) tcmalloc::log_message_writer = quiet_tcmalloc;
+}
+__attribute__((section(".preinit_array"), used)) void (*const prepare_first)(int, char**, char**) = prepare;
 
 // LibTorch's OpenMP threads spin for milliseconds at every barrier. When another program wants the cores too, a step
 // then waits thousands of times for a thread that is not running: two runs side by side were seen 4 to 50 times

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "siamese/base/check.h"
+#include "siamese/base/path_kind.h"
 #include "siamese/config/load.h"
 #include "siamese/io/run_dir.h"
 #include "siamese/io/tensor_files.h"
@@ -24,18 +25,8 @@ std::vector<fs::path> config_folders() {
 }
 
 fs::path weights_path(const fs::path& path) {
-  std::error_code error;
-  if (!fs::is_directory(path, error) || io::has_tensor_files(path)) return path;
+  if (!is_folder(path) || io::has_tensor_files(path)) return path;
   return io::resolve_checkpoint(path);
-}
-
-std::string printable(const std::string& text) {
-  std::string shown = text;
-  for (char& c : shown) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (byte < 0x20 || byte == 0x7F) c = '?';
-  }
-  return shown;
 }
 
 bool is_sweep(const config::Value& value) {

@@ -15,9 +15,6 @@ std::vector<std::filesystem::path> config_folders();
 // The weights that a path means: a file, an index, a folder with either, or a run's newest checkpoint.
 std::filesystem::path weights_path(const std::filesystem::path& path);
 
-// Control characters as '?': a name from somebody's file must not steer the terminal.
-std::string printable(const std::string& text);
-
 bool is_sweep(const config::Value& value);
 
 // The config a verb was given: a recipe or file, and overrides. UsageError for a sweep.

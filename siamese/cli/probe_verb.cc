@@ -8,6 +8,7 @@
 #include <ATen/ATen.h>
 
 #include "siamese/base/check.h"
+#include "siamese/base/path_kind.h"
 #include "siamese/cli/paths.h"
 #include "siamese/cli/verbs.h"
 #include "siamese/eval/probe.h"
@@ -36,7 +37,7 @@ train::RunConfig config_of(const ProbeArguments& arguments) {
     throw UsageError(arguments.subject +
                      ": weights without their config.yaml; `siamese convert` makes a folder of both");
   }
-  if (!fs::is_directory(arguments.subject)) {
+  if (!is_folder(arguments.subject)) {
     const train::RunConfig config = load_run_config(arguments.subject, arguments.overrides);
     if (!config.init.from.empty()) {
       throw UsageError("init.from: a config is probed with fresh weights; probe " + config.init.from + " itself");
@@ -62,7 +63,7 @@ void check_out(const ProbeArguments& arguments) {
   if (fs::equivalent(arguments.inputs, arguments.out, none)) {
     throw UsageError("--out: " + arguments.out + " is the file of inputs itself; choose another");
   }
-  if (!fs::is_directory(arguments.subject)) return;
+  if (!is_folder(arguments.subject)) return;
   const fs::path checkpoint = io::resolve_checkpoint(arguments.subject);
   if (fs::equivalent(fs::absolute(arguments.out).parent_path(), checkpoint, none)) {
     throw UsageError("--out: " + arguments.out + " lies in the checkpoint that is probed; choose another place");
@@ -79,7 +80,7 @@ void probe_model(const ProbeArguments& arguments) {
   const int64_t tokens = inputs.tokens.defined() ? inputs.tokens.size(1) : 0;
   std::unique_ptr<models::Model> model;
   std::string origin;
-  if (fs::is_directory(arguments.subject)) {
+  if (is_folder(arguments.subject)) {
     train::LoadedModel loaded = train::load_model(arguments.subject, train::Weights::trained, dtype, tokens);
     model = std::move(loaded.model);
     origin = loaded.checkpoint.string();

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "siamese/base/check.h"
+#include "siamese/base/utf8.h"
 #include "siamese/cli/signals.h"
 
 namespace siamese::cli {
@@ -54,7 +55,7 @@ void Progress::clear_bar() {
 void Progress::line(const std::string& text) {
   if (quiet_) return;
   clear_bar();
-  std::fprintf(stderr, "%s\n", text.c_str());
+  std::fprintf(stderr, "%s\n", printable(text).c_str());
 }
 
 void Progress::started(const std::string& what) {
@@ -109,7 +110,7 @@ void Progress::saved(const std::filesystem::path& checkpoint) { line("saved " + 
 
 void Progress::warned(const std::string& message) {
   clear_bar();
-  std::fprintf(stderr, "siamese: %s\n", message.c_str());
+  std::fprintf(stderr, "siamese: %s\n", printable(message).c_str());
 }
 
 }  // namespace siamese::cli

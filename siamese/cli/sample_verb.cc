@@ -8,6 +8,7 @@
 #include <ATen/ATen.h>
 
 #include "siamese/base/check.h"
+#include "siamese/base/path_kind.h"
 #include "siamese/cli/verbs.h"
 #include "siamese/eval/samples.h"
 #include "siamese/io/png.h"
@@ -62,7 +63,7 @@ void sample_run(SampleArguments& arguments) {
   for (const std::string& path : {arguments.grid, arguments.tensors}) {
     if (path.empty()) continue;
     const fs::path folder = fs::absolute(path).parent_path();
-    if (!fs::is_directory(folder)) throw UsageError(path + ": its folder " + folder.string() + " is not there");
+    if (!is_folder(folder)) throw UsageError(path + ": its folder " + folder.string() + " is not there");
   }
   if (!arguments.grid.empty() && fs::path(arguments.grid).extension() != ".png") {
     throw UsageError("--grid: expected a file that ends in .png, got '" + arguments.grid + "'");

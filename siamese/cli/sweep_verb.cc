@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "siamese/base/check.h"
+#include "siamese/base/utf8.h"
 #include "siamese/cli/paths.h"
 #include "siamese/cli/progress.h"
 #include "siamese/cli/signals.h"
@@ -157,7 +158,7 @@ class Sweep {
   }
 
   void say(const std::string& text) const {
-    if (!quiet_) std::fprintf(stderr, "%s\n", text.c_str());
+    if (!quiet_) std::fprintf(stderr, "%s\n", printable(text).c_str());
   }
 
   std::optional<train::RecordLine> find(const train::PlannedRun& run) {
@@ -195,7 +196,7 @@ class Sweep {
       }
       return train::resume_run(dir, hooks);
     } catch (const DivergedError& diverged) {  // a result of the sweep, not its end
-      std::fprintf(stderr, "%s\n", diverged.what());
+      std::fprintf(stderr, "%s\n", printable(diverged.what()).c_str());
       return {RunStatus::diverged, 0};
     }
   }

@@ -1,4 +1,4 @@
-// Plain text tables: columns padded to the widest cell.
+// Plain text tables: columns padded to the widest cell, each shown as `printable` does.
 #pragma once
 
 #include <string>
@@ -6,6 +6,6 @@
 
 namespace siamese::cli {
 
-std::string text_table(const std::vector<std::vector<std::string>>& rows);
+std::string text_table(std::vector<std::vector<std::string>> rows);
 
 }  // namespace siamese::cli

@@ -12,6 +12,7 @@
 #include "siamese/cli/verbs.h"
 #include "siamese/data/random_tokens.h"
 #include "siamese/eval/difference.h"
+#include "siamese/io/strict_json.h"
 #include "siamese/train/upcycle.h"
 
 namespace siamese::cli {
@@ -81,7 +82,7 @@ std::string to_json(const UpcycleReport& report) {
                                        {"max_logit_difference", report.difference.max_logit},
                                        {"loss_before", report.difference.loss_before},
                                        {"loss_after", report.difference.loss_after}};
-  return json.dump() + "\n";
+  return io::json_text(json) + "\n";
 }
 
 std::string to_text(const UpcycleReport& report) {

@@ -1,10 +1,13 @@
 #include "siamese/config/load.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <fstream>
+#include <system_error>
 
 #include "siamese/base/check.h"
 #include "siamese/base/nearest.h"
+#include "siamese/base/path_kind.h"
 #include "siamese/config/text.h"
 #include "siamese/config/yaml.h"
 
@@ -14,16 +17,31 @@ namespace {
 
 constexpr int kMaxPresetDepth = 8;
 
-// False also for what the system cannot look up: a name too long, a folder it may not enter, a circle of links.
-bool is_file(const fs::path& path) {
-  std::error_code error;
-  return fs::is_regular_file(path, error);
-}
+// Looks in one place after the other; what the system would not tell of one (a folder that may not be entered, a circle
+// of links, a name too long) is said when no other has the file.
+class Search {
+ public:
+  bool finds(const fs::path& path) {
+    try {
+      return is_file(path);
+    } catch (const DataError& error) {
+      const std::string what = error.what();
+      if (reason_.empty()) reason_ = what.substr(what.rfind(": ") + 2);
+      return false;
+    }
+  }
+  void refuse_unread(const std::string& name) const {
+    if (!reason_.empty()) throw UsageError("cannot read config '" + shown(name) + "': " + reason_);
+  }
+
+ private:
+  std::string reason_;
+};
 
 // At most one byte more than a config may have: a wrong file need not fit in memory.
 std::string read_text(const fs::path& path) {
   std::ifstream stream(path, std::ios::binary);
-  if (!stream) throw UsageError(path.string() + ": cannot be read");
+  if (!stream) throw UsageError(path.string() + ": cannot be read: " + std::generic_category().message(errno));
   std::error_code error;
   const uintmax_t bytes = fs::file_size(path, error);
   std::string text(error ? 0 : std::min<uintmax_t>(bytes, kMaxYamlBytes + 1), '\0');
@@ -34,9 +52,11 @@ std::string read_text(const fs::path& path) {
 
 // Beside the file that names it first: the working folder must not change what a file means.
 fs::path find_preset(const std::string& name, const fs::path& beside, const std::vector<fs::path>& folders) {
+  Search search;
   for (const auto& candidate : {beside / name, beside / (name + ".yaml")}) {
-    if (is_file(candidate)) return candidate;
+    if (search.finds(candidate)) return candidate;
   }
+  search.refuse_unread(name);
   return find_config(name, folders);
 }
 
@@ -72,12 +92,14 @@ std::vector<std::string> list_configs(const std::vector<fs::path>& folders) {
 }
 
 fs::path find_config(const std::string& name_or_path, const std::vector<fs::path>& folders) {
-  if (is_file(name_or_path)) return name_or_path;
+  Search search;
+  if (search.finds(name_or_path)) return name_or_path;
   for (const auto& folder : folders) {
     for (const auto& candidate : {folder / name_or_path, folder / (name_or_path + ".yaml")}) {
-      if (is_file(candidate)) return candidate;
+      if (search.finds(candidate)) return candidate;
     }
   }
+  search.refuse_unread(name_or_path);
   throw UsageError("no config '" + shown(name_or_path) + "': expected a YAML file or the name of a recipe" +
                    did_you_mean(fs::path(name_or_path).stem().string(), list_configs(folders)));
 }

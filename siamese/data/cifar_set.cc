@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "siamese/base/check.h"
+#include "siamese/base/path_kind.h"
 #include "siamese/io/cifar.h"
 
 namespace siamese::data {
@@ -15,11 +16,10 @@ namespace {
 // Sorted; empty when there is no such folder.
 std::vector<fs::path> files_of(const fs::path& folder, bool (*wanted)(const std::string& name)) {
   std::vector<fs::path> found;
-  std::error_code ignored;
-  for (fs::directory_iterator it(folder, ignored), end; it != end; it.increment(ignored)) {
-    if (wanted(it->path().filename().string())) found.push_back(it->path());
+  if (!is_folder(folder)) return found;
+  for (const fs::path& entry : folder_entries(folder)) {
+    if (wanted(entry.filename().string())) found.push_back(entry);
   }
-  std::sort(found.begin(), found.end());
   return found;
 }
 

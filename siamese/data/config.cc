@@ -12,13 +12,12 @@
 namespace siamese::data {
 namespace {
 
-void check_test_fraction(const DataConfig& config) {
-  if (!(config.test_fraction > 0 && config.test_fraction < 1)) {
-    throw UsageError(fmt::format("data.test_fraction: expected a share between 0 and 1, got {}", config.test_fraction));
+// Of every source: a key that this one does not use must be possible too.
+void check_ranges(const DataConfig& config) {
+  constexpr int64_t kMost = int64_t{1} << 40;
+  if (config.limit < 0 || config.limit > kMost) {
+    throw UsageError(fmt::format("data.limit: expected a number from 0 to {}, got {}", kMost, config.limit));
   }
-}
-
-void check_arithmetic(const DataConfig& config) {
   const std::string& operations = config.operations;
   for (size_t i = 0; i < operations.size(); ++i) {
     if (std::string_view("+-*").find(operations[i]) == std::string_view::npos || operations.find(operations[i]) != i) {
@@ -29,15 +28,18 @@ void check_arithmetic(const DataConfig& config) {
   if (config.digits < 1 || config.digits > 4) {
     throw UsageError(fmt::format("data.digits: expected 1 to 4, got {}", config.digits));
   }
-  check_test_fraction(config);
+  if (!(config.test_fraction > 0 && config.test_fraction < 1)) {
+    throw UsageError(fmt::format("data.test_fraction: expected a share between 0 and 1, got {}", config.test_fraction));
+  }
+  if (!(config.val_fraction >= 0 && config.val_fraction < 1)) {
+    throw UsageError(fmt::format("data.val_fraction: expected a share from 0 to below 1, got {}", config.val_fraction));
+  }
+  check(config.augment);
 }
 
 void check_files(const DataConfig& config) {
   if (config.train.empty()) {
     throw UsageError(fmt::format("data.train: expected files for data.source={}, got none", enum_text(config.source)));
-  }
-  if (!(config.val_fraction >= 0 && config.val_fraction < 1)) {
-    throw UsageError(fmt::format("data.val_fraction: expected a share from 0 to below 1, got {}", config.val_fraction));
   }
 }
 
@@ -67,16 +69,8 @@ void check_folder(const DataConfig& config) {
 }  // namespace
 
 void check(const DataConfig& config) {
-  constexpr int64_t kMost = int64_t{1} << 40;
-  if (config.limit < 0 || config.limit > kMost) {
-    throw UsageError(fmt::format("data.limit: expected a number from 0 to {}, got {}", kMost, config.limit));
-  }
-  check(config.augment);
+  check_ranges(config);
   switch (config.source) {
-    case Source::arithmetic:
-      return check_arithmetic(config);
-    case Source::shapes:
-      return check_test_fraction(config);
     case Source::latents:
       check_latents(config);
       return check_files(config);
@@ -87,6 +81,8 @@ void check(const DataConfig& config) {
     case Source::cifar:
     case Source::folder:
       return check_folder(config);
+    case Source::arithmetic:
+    case Source::shapes:
     case Source::random:
       break;
   }

@@ -1,6 +1,8 @@
 #include "siamese/data/files.h"
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <memory>
 #include <set>
 
@@ -8,6 +10,7 @@
 #include <glob.h>
 
 #include "siamese/base/check.h"
+#include "siamese/base/path_kind.h"
 
 namespace siamese::data {
 namespace fs = std::filesystem;
@@ -31,14 +34,30 @@ std::vector<fs::path> files_below(const fs::path& folder) {
   return files;
 }
 
+// The first folder that glob could not look into; its callback takes nothing else along.
+struct Unread {
+  std::string folder;
+  int error = 0;
+};
+thread_local Unread unread;
+
+int note_unread(const char* folder, int error) {
+  if (unread.error == 0 && error != ENOENT && error != ENOTDIR) unread = {folder, error};
+  return 0;  // other folders may have a match
+}
+
 std::vector<fs::path> files_matching(const std::string& pattern) {
   glob_t matches{};
   const std::unique_ptr<glob_t, void (*)(glob_t*)> owner(&matches, globfree);
   std::vector<fs::path> files;
-  if (glob(pattern.c_str(), 0, nullptr, &matches) != 0) return files;
+  unread = {};
+  const int failed = glob(pattern.c_str(), 0, note_unread, &matches);
+  if (failed != 0 && unread.error != 0) {
+    throw DataError(fmt::format("cannot read folder '{}': {}", unread.folder, std::strerror(unread.error)));
+  }
+  if (failed != 0) return files;
   for (size_t i = 0; i < matches.gl_pathc; ++i) {
-    std::error_code ignored;
-    if (fs::is_regular_file(matches.gl_pathv[i], ignored)) files.emplace_back(matches.gl_pathv[i]);
+    if (is_file(matches.gl_pathv[i])) files.emplace_back(matches.gl_pathv[i]);
   }
   std::sort(files.begin(), files.end());  // glob's own order follows the locale
   return files;
@@ -49,12 +68,12 @@ std::vector<fs::path> files_matching(const std::string& pattern) {
 std::vector<fs::path> expand_files(const std::string& key, const std::vector<std::string>& entries) {
   std::vector<fs::path> files;
   for (const auto& entry : entries) {
-    std::error_code ignored;
     std::vector<fs::path> found;
-    if (fs::is_directory(entry, ignored)) {
+    const PathKind kind = path_kind(entry);
+    if (kind == PathKind::folder) {
       found = files_below(entry);
       if (found.empty()) throw DataError(fmt::format("{}: no files in folder '{}'", key, entry));
-    } else if (fs::exists(entry, ignored)) {
+    } else if (kind != PathKind::missing) {
       found = {entry};
     } else {
       found = files_matching(entry);

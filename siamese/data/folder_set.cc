@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "siamese/base/check.h"
+#include "siamese/base/path_kind.h"
 #include "siamese/data/files.h"
 #include "siamese/io/image_file.h"
 
@@ -77,11 +78,10 @@ void check_val(const DataConfig& config, const std::vector<std::string>& names) 
 
 std::vector<std::string> class_folders(const std::string& folder) {
   std::vector<std::string> names;
-  std::error_code ignored;
-  for (fs::directory_iterator it(folder, ignored), end; it != end; it.increment(ignored)) {
-    std::error_code unknown;
-    const std::string name = it->path().filename().string();
-    if (!name.starts_with('.') && it->is_directory(unknown)) names.push_back(name);
+  if (!is_folder(folder)) return names;
+  for (const fs::path& entry : folder_entries(folder)) {
+    const std::string name = entry.filename().string();
+    if (!name.starts_with('.') && is_folder(entry)) names.push_back(name);
   }
   std::sort(names.begin(), names.end());
   return names;
@@ -96,8 +96,7 @@ std::unique_ptr<ImageSet> folder_set(const DataConfig& config, Split split, int6
   const fs::path folder = from_val ? config.val.front() : config.train.front();
   std::vector<Listed> images;
   for (size_t label = 0; label < names.size(); ++label) {
-    std::error_code ignored;
-    if (from_val && !fs::is_directory(folder / names[label], ignored)) continue;
+    if (from_val && !is_folder(folder / names[label])) continue;
     const auto files = images_below(key, folder / names[label]);
     const size_t held_out = tail ? static_cast<size_t>(static_cast<double>(files.size()) * config.val_fraction) : 0;
     const size_t border = files.size() - held_out;

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "siamese/base/check.h"
+#include "siamese/base/path_kind.h"
 #include "siamese/io/idx.h"
 #include "siamese/io/message.h"
 
@@ -16,12 +17,11 @@ namespace {
 fs::path find_file(const fs::path& folder, const std::string& stem, const std::string& ending) {
   const fs::path usual = folder / (stem + "-" + ending);
   const fs::path dotted = folder / (stem + "." + ending);
-  std::error_code ignored;
   for (const auto& path : {usual, dotted}) {
-    if (fs::exists(path, ignored)) return path;
+    if (is_there(path)) return path;
   }
   for (const auto& path : {usual, dotted}) {
-    if (fs::exists(path.string() + ".gz", ignored)) {
+    if (is_there(path.string() + ".gz")) {
       throw DataError(fmt::format("{}.gz: expected it unpacked: gunzip it", path.string()));
     }
   }

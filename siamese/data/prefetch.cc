@@ -1,5 +1,7 @@
 #include "siamese/data/prefetch.h"
 
+#include <system_error>
+
 #include "siamese/base/check.h"
 
 namespace siamese::data {
@@ -7,7 +9,10 @@ namespace siamese::data {
 Prefetcher::Prefetcher(const Batches& source, int64_t rows, uint64_t start_position, int depth)
     : source_(source), rows_(rows), depth_(static_cast<size_t>(depth)), position_(start_position) {
   SIAMESE_INVARIANT(depth > 0);
-  thread_ = std::thread([this] { fill(); });
+  try {
+    thread_ = std::thread([this] { fill(); });
+  } catch (const std::system_error&) {  // as many threads as this user may have: batches are made when asked for
+  }
 }
 
 Prefetcher::~Prefetcher() {
@@ -16,10 +21,17 @@ Prefetcher::~Prefetcher() {
     stopping_ = true;
   }
   changed_.notify_all();
-  thread_.join();
+  if (thread_.joinable()) thread_.join();
+}
+
+Batch Prefetcher::make() {
+  Batch batch = source_.batch(position_, rows_);
+  position_ += static_cast<uint64_t>(rows_);
+  return batch;
 }
 
 Batch Prefetcher::next() {
+  if (!thread_.joinable()) return make();
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [&] { return !ready_.empty() || failure_; });
   if (ready_.empty()) std::rethrow_exception(failure_);
@@ -38,8 +50,7 @@ void Prefetcher::fill() {
         changed_.wait(lock, [&] { return stopping_ || ready_.size() < depth_; });
         if (stopping_) return;
       }
-      Batch batch = source_.batch(position_, rows_);
-      position_ += static_cast<uint64_t>(rows_);
+      Batch batch = make();
       {
         const std::lock_guard lock(mutex_);
         ready_.push_back(std::move(batch));

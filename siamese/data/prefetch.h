@@ -1,4 +1,4 @@
-// Batches made ahead of need by one background thread.
+// Batches made ahead of need by one background thread; where the system allows none more, when they are needed.
 #pragma once
 
 #include <condition_variable>
@@ -26,11 +26,12 @@ class Prefetcher {
 
  private:
   void fill();
+  Batch make();  // the next
 
   const Batches& source_;
   const int64_t rows_;
   const size_t depth_;
-  uint64_t position_;  // of the batch being made; the thread's own
+  uint64_t position_;  // of the batch being made; the thread's own, where there is one
 
   std::mutex mutex_;
   std::condition_variable changed_;

@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 
 #include "siamese/base/check.h"
-#include "siamese/data/utf8.h"
+#include "siamese/base/utf8.h"
 #include "siamese/data/windows.h"
 #include "siamese/io/mapped_file.h"
 

@@ -5,6 +5,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "siamese/io/strict_json.h"
+
 namespace siamese::eval {
 namespace {
 
@@ -140,7 +142,7 @@ std::string to_json(const Evaluation& evaluation) {
   for (const auto& [name, value] : evaluation.held_out.terms) line["diffusion"][name] = value;
   if (evaluation.samples) line["samples"] = samples_json(evaluation);
   if (evaluation.config.averaged) line["averaged"] = true;
-  return line.dump();
+  return io::json_text(line);
 }
 
 }  // namespace siamese::eval

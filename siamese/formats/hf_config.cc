@@ -32,8 +32,7 @@ const HfName& hf_name(Layout layout) {
 }
 
 json parse_object(std::string_view text, const std::string& file) {
-  io::require_strict_json(text, file, 32);
-  json parsed = json::parse(text);
+  json parsed = io::read_json(text, file);
   if (!parsed.is_object()) throw DataError(file + ": expected an object of keys");
   return parsed;
 }
@@ -44,7 +43,7 @@ class HfReader {
   HfReader(const json& object, const std::string& file) : object_(object), file_(file) {}
 
   [[noreturn]] void refuse(const std::string& key, const std::string& expected, const json& got) const {
-    throw DataError(file_ + ": " + key + ": expected " + expected + ", got " + io::in_quotes(got.dump()));
+    throw DataError(file_ + ": " + key + ": expected " + expected + ", got " + io::in_quotes(io::json_text(got)));
   }
   // nullptr when the key is missing or null.
   const json* find(const char* key) const {
@@ -77,7 +76,7 @@ class HfReader {
     std::vector<std::string> texts;
     for (const json& one : allowed) {
       if (one == *value) return;
-      texts.push_back(one.dump());
+      texts.push_back(io::json_text(one));
     }
     refuse(key, join(texts, " or "), *value);
   }
@@ -193,7 +192,7 @@ std::string hf_config_text(Layout layout, const models::ModelConfig& config, std
                  {"n_inner", config.ffn_width},
                  {"layer_norm_epsilon", config.norm_eps},
                  {"activation_function", "gelu_new"}});
-    return text.dump(2) + "\n";
+    return io::json_text(text, 2) + "\n";
   }
   text.update({{"hidden_size", config.width},
                {"num_hidden_layers", config.blocks},
@@ -208,7 +207,7 @@ std::string hf_config_text(Layout layout, const models::ModelConfig& config, std
                {"hidden_act", "silu"},
                {"attention_bias", false},
                {"mlp_bias", false}});
-  return text.dump(2) + "\n";
+  return io::json_text(text, 2) + "\n";
 }
 
 }  // namespace siamese::formats

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "siamese/base/check.h"
+#include "siamese/base/path_kind.h"
 #include "siamese/io/atomic_file.h"
 #include "siamese/io/message.h"
 
@@ -151,8 +152,7 @@ void JsonLinesWriter::flush() {
 }
 
 void truncate_json_lines(const std::filesystem::path& path, const std::string& key, int64_t last) {
-  std::error_code error;
-  if (!std::filesystem::exists(path, error)) return;
+  if (!is_there(path)) return;
   const std::string text = read_file(path);
   std::string kept;
   for_each_line(text, [&](std::string_view line, bool) {

@@ -5,21 +5,13 @@
 #include <fmt/format.h>
 
 #include "siamese/base/check.h"
+#include "siamese/base/utf8.h"
 
 namespace siamese::io {
 
 std::string in_quotes(std::string_view text) {
   constexpr size_t kLongest = 80;
-  std::string out = "'";
-  for (const char c : text.substr(0, kLongest)) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (byte < 0x20 || byte == 0x7f) {
-      out += fmt::format("\\x{:02x}", byte);
-    } else {
-      out += c;
-    }
-  }
-  return out + (text.size() > kLongest ? "...'" : "'");
+  return "'" + printable(text, kLongest) + "'";
 }
 
 std::string shape_text(const std::vector<int64_t>& shape) {

@@ -9,7 +9,7 @@
 
 namespace siamese::io {
 
-// 'text', with control characters escaped and anything past 80 bytes cut.
+// 'text' as `printable` shows it, anything past 80 bytes cut.
 std::string in_quotes(std::string_view text);
 
 // "[2, 3]"; of more than 16 dimensions only the first.

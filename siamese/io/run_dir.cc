@@ -9,8 +9,10 @@
 
 #include "siamese/base/check.h"
 #include "siamese/base/nearest.h"
+#include "siamese/base/path_kind.h"
 #include "siamese/io/atomic_file.h"
 #include "siamese/io/message.h"
+#include "siamese/io/strict_json.h"
 
 namespace siamese::io {
 
@@ -20,20 +22,15 @@ namespace {
 
 constexpr std::string_view kStepPrefix = "step";
 
-bool is_file(const fs::path& path) {
-  std::error_code error;
-  return fs::is_regular_file(path, error);
-}
-
-bool is_folder(const fs::path& path) {
-  std::error_code error;
-  return fs::is_directory(path, error);
-}
-
 // What trainer.json lists in `files`: what this checkpoint holds beside the files that all have. One that cannot be
 // read lists nothing; whoever loads it says what is wrong with it.
 std::vector<std::string> further_files(const fs::path& trainer_file) {
-  const auto state = nlohmann::json::parse(read_file(trainer_file), nullptr, /*allow_exceptions=*/false);
+  const std::string text = read_file(trainer_file);
+  nlohmann::json state;
+  try {
+    state = read_json(text, trainer_file.string());
+  } catch (const DataError&) {
+  }
   std::vector<std::string> files;
   if (!state.is_object() || !state.contains("files") || !state["files"].is_array()) return files;
   for (const auto& file : state["files"]) {
@@ -45,11 +42,10 @@ std::vector<std::string> further_files(const fs::path& trainer_file) {
 // Steps of the folders named step{N} that are complete for `use`, ascending.
 std::vector<int64_t> complete_steps(const fs::path& run_dir, CheckpointUse use) {
   std::vector<int64_t> steps;
-  std::error_code error;
-  for (fs::directory_iterator entry(run_dir, error); !error && entry != fs::directory_iterator();
-       entry.increment(error)) {
-    const auto step = checkpoint_step(entry->path().filename().string());
-    if (step && missing_files(entry->path(), use).empty()) steps.push_back(*step);
+  if (!is_there(run_dir)) return steps;
+  for (const fs::path& entry : folder_entries(run_dir)) {
+    const auto step = checkpoint_step(entry.filename().string());
+    if (step && missing_files(entry, use).empty()) steps.push_back(*step);
   }
   std::sort(steps.begin(), steps.end());
   return steps;
@@ -79,8 +75,7 @@ void write_latest(const fs::path& run_dir, std::string_view name) {
 
 std::optional<std::string> read_latest(const fs::path& run_dir) {
   const fs::path path = run_dir / kLatestFile;
-  std::error_code error;
-  if (!fs::exists(path, error)) return std::nullopt;
+  if (!is_there(path)) return std::nullopt;
   std::string text = read_file(path);
   while (!text.empty() && (text.back() == '\n' || text.back() == '\r' || text.back() == ' ')) text.pop_back();
   if (!checkpoint_step(text)) {
@@ -92,15 +87,17 @@ std::optional<std::string> read_latest(const fs::path& run_dir) {
 
 std::vector<std::string> missing_files(const fs::path& checkpoint, CheckpointUse use) {
   std::vector<std::string> missing;
+  const bool folder = is_folder(checkpoint);
+  const auto has = [&](std::string_view file) { return folder && is_file(checkpoint / file); };
   const auto need = [&](std::string_view file) {
-    if (!is_file(checkpoint / file)) missing.emplace_back(file);
+    if (!has(file)) missing.emplace_back(file);
   };
   need(kConfigFile);
-  if (!is_file(checkpoint / kModelIndexFile)) need(kModelFile);
+  if (!has(kModelIndexFile)) need(kModelFile);
   if (use == CheckpointUse::resume) {
     need(kOptimFile);
     need(kTrainerFile);
-    if (is_file(checkpoint / kTrainerFile)) {
+    if (has(kTrainerFile)) {
       for (const std::string& file : further_files(checkpoint / kTrainerFile)) need(file);
     }
   }

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "siamese/base/check.h"
+#include "siamese/base/path_kind.h"
 #include "siamese/io/atomic_file.h"
 #include "siamese/io/message.h"
 #include "siamese/io/run_dir.h"
@@ -27,10 +28,9 @@ bool is_shard_name(const std::string& name) {
 }
 
 fs::path weights_of(const fs::path& path) {
-  std::error_code error;
-  if (!fs::is_directory(path, error)) return path;
+  if (!is_folder(path)) return path;
   for (const auto file : {kModelFile, kModelIndexFile}) {
-    if (fs::is_regular_file(path / file, error)) return path / file;
+    if (is_file(path / file)) return path / file;
   }
   throw DataError(fmt::format("{}: expected a folder with {} or {}", path.string(), kModelFile, kModelIndexFile));
 }
@@ -38,8 +38,7 @@ fs::path weights_of(const fs::path& path) {
 }  // namespace
 
 std::map<std::string, std::string> parse_shard_index(std::string_view text, std::string_view file) {
-  require_strict_json(text, file, 3);  // the object, a section, and what metadata may hold
-  const json index = json::parse(text);
+  const json index = read_json(text, file, 3);  // the object, a section, and what metadata may hold
   const auto map = index.is_object() ? index.find("weight_map") : index.end();
   if (!index.is_object() || map == index.end() || !map->is_object()) {
     throw DataError(fmt::format("{}: expected an index of shards with an object \"weight_map\"", file));
@@ -103,8 +102,7 @@ const TensorView* TensorFiles::find(std::string_view name) const {
 }
 
 bool has_tensor_files(const fs::path& folder) {
-  std::error_code error;
-  return fs::is_regular_file(folder / kModelFile, error) || fs::is_regular_file(folder / kModelIndexFile, error);
+  return is_file(folder / kModelFile) || is_file(folder / kModelIndexFile);
 }
 
 void write_tensor_files(const fs::path& folder, std::vector<TensorView> tensors,
@@ -131,7 +129,7 @@ void write_tensor_files(const fs::path& folder, std::vector<TensorView> tensors,
     for (const TensorView& view : shards[i]) map[view.name] = name;
   }
   const json index = {{"metadata", {{"total_size", total}}}, {"weight_map", map}};
-  write_file_atomic(folder / kModelIndexFile, index.dump(2) + "\n");
+  write_file_atomic(folder / kModelIndexFile, json_text(index, 2) + "\n");
 }
 
 }  // namespace siamese::io

@@ -1,12 +1,14 @@
 #include "siamese/report/json_fields.h"
 
 #include <cmath>
-#include <system_error>
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "siamese/base/check.h"
+#include "siamese/base/path_kind.h"
 #include "siamese/io/json_lines.h"
+#include "siamese/io/strict_json.h"
 #include "siamese/report/measures.h"
 
 namespace siamese::report {
@@ -61,18 +63,14 @@ Measures read_measures(const json& measures) {
 
 void for_each_object(const std::filesystem::path& path, std::vector<std::string>& notes,
                      const std::function<void(const json&)>& use) {
-  std::error_code ignored;
-  if (!std::filesystem::exists(path, ignored)) return;
-  std::vector<std::string> lines;
   try {
-    lines = io::read_json_lines(path);
+    if (!is_there(path)) return;
+    int64_t number = 0;
+    for (const std::string& line : io::read_json_lines(path)) {
+      use(io::read_json(line, fmt::format("{}: line {}", path.string(), ++number)));
+    }
   } catch (const Error& error) {
     notes.push_back(error.what());
-    return;
-  }
-  for (const std::string& line : lines) {
-    const json object = json::parse(line, nullptr, false);
-    if (object.is_object()) use(object);
   }
 }
 

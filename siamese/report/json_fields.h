@@ -25,8 +25,8 @@ void read_accuracy(const nlohmann::json& object, EvalRow& row);
 // The values of `measures` that have a name of measures.h and are finite.
 Measures read_measures(const nlohmann::json& measures);
 
-// Calls `use` with each object of a JSON Lines file; with none, and a note, when it is damaged. A missing file has
-// none.
+// Calls `use` with each object of a JSON Lines file, up to one that cannot be read: then there is a note. Of a file
+// with lines that are no JSON there are none. A missing file has none.
 void for_each_object(const std::filesystem::path& path, std::vector<std::string>& notes,
                      const std::function<void(const nlohmann::json&)>& use);
 

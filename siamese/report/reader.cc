@@ -9,10 +9,13 @@
 #include <nlohmann/json.hpp>
 
 #include "siamese/base/check.h"
+#include "siamese/base/path_kind.h"
 #include "siamese/config/value.h"
 #include "siamese/config/yaml.h"
 #include "siamese/io/atomic_file.h"
+#include "siamese/io/message.h"
 #include "siamese/io/run_dir.h"
+#include "siamese/io/strict_json.h"
 #include "siamese/report/eval_reader.h"
 #include "siamese/report/json_fields.h"
 #include "siamese/report/recorded.h"
@@ -25,20 +28,15 @@ namespace {
 using nlohmann::json;
 namespace fs = std::filesystem;
 
-bool is_there(const fs::path& path) {
-  std::error_code ignored;
-  return fs::exists(path, ignored);
-}
-
 void read_run_file(const fs::path& path, RunRecord& run) {
-  if (!is_there(path)) {
-    run.state = run.metrics.step.empty() ? RunState::not_started : RunState::unknown;
-    return;
-  }
   run.state = RunState::unknown;
   json object;
   try {
-    object = json::parse(io::read_file(path), nullptr, false);
+    if (!is_there(path)) {
+      if (run.metrics.step.empty()) run.state = RunState::not_started;
+      return;
+    }
+    object = io::read_json(io::read_file(path), path.string());
   } catch (const Error& error) {
     run.notes.push_back(error.what());
     return;
@@ -59,8 +57,8 @@ void read_run_file(const fs::path& path, RunRecord& run) {
 }
 
 void read_config(const fs::path& path, RunRecord& run) {
-  if (!is_there(path)) return;
   try {
+    if (!is_there(path)) return;
     run.config_text = io::read_file(path);
     run.config = config::flatten(config::parse_yaml(run.config_text, path.string()));
     run.family = family_of(run.config);
@@ -114,7 +112,7 @@ void guess_families(std::vector<RunRecord>& runs) {
 
 Collection read_sweep(const fs::path& folder) {
   const fs::path path = folder / io::kSweepFile;
-  const json object = json::parse(io::read_file(path), nullptr, false);
+  const json object = io::read_json(io::read_file(path), path.string());
   if (!object.is_object() || !object.contains("runs") || !object["runs"].is_array()) {
     throw DataError(path.string() + ": expected a JSON object with a list 'runs'");
   }
@@ -122,7 +120,8 @@ Collection read_sweep(const fs::path& folder) {
   Collection sweep{true, text_or(object, "name", folder_name(folder)), {}};
   for (const json& entry : object["runs"]) {
     if (!entry.is_object() || text_or(entry, "dir").empty()) {
-      throw DataError(path.string() + ": every entry of 'runs' needs a folder name 'dir', got " + entry.dump());
+      throw DataError(path.string() + ": every entry of 'runs' needs a folder name 'dir', got " +
+                      io::in_quotes(io::json_text(entry)));
     }
     const std::string dir = text_or(entry, "dir");
     RunRecord run = read_run_of_sweep(folder, dir, recorded);

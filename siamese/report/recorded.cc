@@ -1,13 +1,14 @@
 #include "siamese/report/recorded.h"
 
 #include <charconv>
-#include <system_error>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "siamese/base/check.h"
+#include "siamese/base/path_kind.h"
 #include "siamese/io/json_lines.h"
+#include "siamese/io/strict_json.h"
 #include "siamese/report/json_fields.h"
 
 namespace siamese::report {
@@ -83,11 +84,11 @@ RunRecord parse_line(const json& line, const std::string& where) {
 
 std::map<std::string, RunRecord> read_recorded(const std::filesystem::path& file) {
   std::map<std::string, RunRecord> runs;
-  std::error_code ignored;
-  if (!std::filesystem::exists(file, ignored)) return runs;
+  if (!is_there(file)) return runs;
   size_t number = 0;
   for (const std::string& line : io::read_json_lines(file)) {
-    RunRecord run = parse_line(json::parse(line), fmt::format("{}: line {}", file.string(), ++number));
+    const std::string where = fmt::format("{}: line {}", file.string(), ++number);
+    RunRecord run = parse_line(io::read_json(line, where), where);
     const std::string dir = run.dir;
     runs.emplace(dir, std::move(run));
   }

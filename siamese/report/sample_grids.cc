@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "siamese/base/check.h"
+#include "siamese/base/path_kind.h"
 #include "siamese/io/atomic_file.h"
 
 namespace siamese::report {
@@ -52,14 +53,15 @@ bool truly_inside(const fs::path& file, const fs::path& folder) {
 // Fills `samples.png`; returns why it could not, or "".
 std::string load(const fs::path& run_folder, Samples& samples) {
   const fs::path file = run_folder / samples.grid;
-  std::error_code error;
   if (!stays_below(samples.grid)) return "expected a path inside the run folder";
-  if (!fs::exists(file, error)) return "no such file";
-  if (!truly_inside(file, run_folder)) return "expected a path inside the run folder";
-  if (!fs::is_regular_file(file, error)) return "expected a PNG file";
-  const uintmax_t size = fs::file_size(file, error);
-  if (error || size > kGridBytes) return fmt::format("expected at most {} MB, got {} bytes", kGridBytes >> 20, size);
   try {
+    const PathKind kind = path_kind(file);
+    if (kind == PathKind::missing) return "no such file";
+    if (!truly_inside(file, run_folder)) return "expected a path inside the run folder";
+    if (kind != PathKind::file) return "expected a PNG file";
+    std::error_code error;
+    const uintmax_t size = fs::file_size(file, error);
+    if (error || size > kGridBytes) return fmt::format("expected at most {} MB, got {} bytes", kGridBytes >> 20, size);
     std::string bytes = io::read_file(file);
     std::string problem = why_no_png(bytes);
     if (problem.empty()) samples.png = std::move(bytes);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include <fmt/format.h>
@@ -58,6 +59,19 @@ bool drop_huge(std::vector<ExpertRow>& experts) {
   return true;
 }
 
+// Keeps the first kStreamLimit names of a run: a page has a line for every name at every site and step, whoever wrote
+// them. True when a stream of another name was dropped.
+bool drop_more_streams(SiteSnapshot& snapshot, std::set<std::string>& names) {
+  bool dropped = false;
+  for (SiteRow& site : snapshot.sites) {
+    dropped |= std::erase_if(site.streams, [&](const StreamRms& stream) {
+                 if (names.size() < kStreamLimit) names.insert(stream.name);
+                 return !names.contains(stream.name);
+               }) > 0;
+  }
+  return dropped;
+}
+
 // A resumed run writes some steps again: the newer line wins.
 void forget_from(int64_t step, RunRecord& run) {
   StepColumns& columns = run.metrics;
@@ -85,7 +99,8 @@ void read_metrics(const std::filesystem::path& path, RunRecord& run) {
   StepColumns& columns = run.metrics;
   Thinning thinning(kSnapshotLimit);
   int64_t recorded = 0;
-  bool dropped = false;
+  bool experts_dropped = false, streams_dropped = false;
+  std::set<std::string> stream_names;
   std::optional<SiteSnapshot> newest;
   for_each_object(path, run.notes, [&](const json& object) {
     const int64_t step = integer_or(object, "step", 0);
@@ -100,7 +115,8 @@ void read_metrics(const std::filesystem::path& path, RunRecord& run) {
     if (array_or_empty(object, "sites").empty() && array_or_empty(object, "experts").empty()) return;
     const bool wanted = thinning.wants(recorded++);
     newest = parse_snapshot(object);
-    dropped = drop_huge(newest->experts) || dropped;
+    experts_dropped |= drop_huge(newest->experts);
+    streams_dropped |= drop_more_streams(*newest, stream_names);
     if (!wanted) return;
     run.snapshots.push_back(*newest);
     thinning.taken(run.snapshots);
@@ -109,7 +125,11 @@ void read_metrics(const std::filesystem::path& path, RunRecord& run) {
   if (newest && (run.snapshots.empty() || run.snapshots.back().step < newest->step)) {
     run.snapshots.push_back(std::move(*newest));
   }
-  if (dropped) {
+  if (streams_dropped) {
+    run.notes.push_back(fmt::format("{}: sites: expected at most {} names of streams, got more; not shown",
+                                    path.string(), kStreamLimit));
+  }
+  if (experts_dropped) {
     run.notes.push_back(
         fmt::format("{}: experts: expected at most {} loads a step, got more; not shown", path.string(), kExpertLimit));
   }

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "siamese/base/utf8.h"
 #include "siamese/report/measures.h"
 
 namespace siamese::report {
@@ -23,21 +24,14 @@ std::string with_spread(const MeanSpread& value, double scale, int decimals, con
 
 std::string rounded(double value) { return std::isfinite(value) ? fmt::format("{:.0f}", value) : "-"; }
 
-// '|' would end a Markdown cell.
+// '|' would end a Markdown cell, and the table is printed too: a name must not steer the terminal.
 std::string cell(const std::string& text) {
   std::string safe;
-  for (char c : text) {
+  for (const char c : printable(text)) {
     if (c == '|') safe += '\\';
-    safe += c == '\n' ? ' ' : c;
+    safe += c;
   }
   return safe;
-}
-
-// Columns count characters, not bytes, so that UTF-8 names line up.
-size_t display_width(const std::string& text) {
-  size_t width = 0;
-  for (char c : text) width += (static_cast<unsigned char>(c) & 0xC0) != 0x80;
-  return width;
 }
 
 struct Column {
@@ -91,13 +85,13 @@ std::string table(const std::vector<ResultGroup>& groups) {
     widths.push_back(std::max<size_t>(3, column.title.size()));
     for (size_t at = 0; at < groups.size(); ++at) {
       rows[at].push_back(column.text(groups[at]));
-      widths.back() = std::max(widths.back(), display_width(rows[at].back()));
+      widths.back() = std::max(widths.back(), text_columns(rows[at].back()));
     }
   }
   std::string text;
   const auto append = [&](const Row& row) {
     for (size_t column = 0; column < row.size(); ++column) {
-      const std::string padding(widths[column] - display_width(row[column]), ' ');
+      const std::string padding(widths[column] - text_columns(row[column]), ' ');
       text += column == 0 ? fmt::format("| {}{}", row[column], padding) : fmt::format(" | {}{}", padding, row[column]);
     }
     text += " |\n";

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "siamese/base/check.h"
+#include "siamese/base/path_kind.h"
 #include "siamese/formats/convert.h"
 #include "siamese/io/atomic_file.h"
 #include "siamese/io/message.h"
@@ -40,8 +41,8 @@ std::vector<models::NamedTensor> averaged_values(const RunParts& parts) {
 }
 
 bool holds_weights_alone(const fs::path& folder) {
-  return fs::is_directory(folder) && io::missing_files(folder, io::CheckpointUse::weights).empty() &&
-         std::distance(fs::directory_iterator(folder), fs::directory_iterator()) == 2;
+  return is_folder(folder) && io::missing_files(folder, io::CheckpointUse::weights).empty() &&
+         folder_entries(folder).size() == 2;
 }
 
 }  // namespace
@@ -75,7 +76,7 @@ void save_weights(const fs::path& folder, const RunConfig& config, const models:
 }
 
 void check_free_for_weights(const fs::path& folder, bool overwrite) {
-  if (!fs::exists(fs::symlink_status(folder)) || (fs::is_directory(folder) && fs::is_empty(folder))) return;
+  if (!is_taken(folder) || (is_folder(folder) && folder_entries(folder).empty())) return;
   if (!holds_weights_alone(folder)) {
     throw UsageError(folder.string() + ": exists already and holds something else than " +
                      std::string(io::kConfigFile) + " and " + std::string(io::kModelFile) +
@@ -107,8 +108,8 @@ RunConfig load_config(const fs::path& run_or_checkpoint) {
 
 bool keeps_average(const fs::path& run_or_checkpoint) {
   const fs::path checkpoint = io::resolve_checkpoint(run_or_checkpoint);
-  return fs::exists(checkpoint / io::kAverageFile) ||
-         (fs::exists(checkpoint / io::kTrainerFile) && load_config(checkpoint).train.ema > 0);
+  return is_there(checkpoint / io::kAverageFile) ||
+         (is_there(checkpoint / io::kTrainerFile) && load_config(checkpoint).train.ema > 0);
 }
 
 LoadedModel load_model(const fs::path& run_or_checkpoint, Weights weights, at::ScalarType dtype,
@@ -117,7 +118,7 @@ LoadedModel load_model(const fs::path& run_or_checkpoint, Weights weights, at::S
   loaded.checkpoint = io::resolve_checkpoint(run_or_checkpoint);
   loaded.config = read_config_file((loaded.checkpoint / io::kConfigFile).string());
   const fs::path file = weights == Weights::averaged ? loaded.checkpoint / io::kAverageFile : loaded.checkpoint;
-  if (!fs::exists(file)) {
+  if (!is_there(file)) {
     throw DataError(file.string() + (loaded.config.train.ema > 0
                                          ? ": missing, although the run kept averaged weights"
                                          : ": missing: the run kept no averaged weights (train.ema)"));
@@ -131,7 +132,7 @@ LoadedModel load_model(const fs::path& run_or_checkpoint, Weights weights, at::S
   if (shape.positions == models::Positions::rope) shape.context = std::max(shape.context, least_context);
   loaded.model = models::make_model(shape, loaded.config.init, loaded.config.train.seed, at::kCPU, dtype);
   formats::load_weights(stored.files, shape, models::named_values(loaded.model->parameters()));
-  if (fs::exists(loaded.checkpoint / io::kTrainerFile)) {
+  if (is_there(loaded.checkpoint / io::kTrainerFile)) {
     loaded.step = read_trainer_state(loaded.checkpoint / io::kTrainerFile).step;
   }
   return loaded;

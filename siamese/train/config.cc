@@ -8,6 +8,7 @@
 #include <ATen/Parallel.h>
 
 #include "siamese/base/check.h"
+#include "siamese/base/thread_room.h"
 #include "siamese/config/fields.h"
 #include "siamese/config/yaml.h"
 #include "siamese/io/atomic_file.h"
@@ -35,6 +36,7 @@ void check(const OptimConfig& optim) {
   }
 }
 
+constexpr int kPools = 2;  // LibTorch keeps threads of its own beside those of OpenMP
 constexpr int64_t kMaxBatch = 1 << 20;
 // How large a forward pass is when nobody says: enough rows for matrix products to run at full speed, 1024 tokens of
 // width 256, and about 256 MB of activations at the 18 numbers that a block keeps for each element of its streams.
@@ -205,7 +207,21 @@ std::string cpu_name() {
 
 void apply_engine(const EngineConfig& engine) {
   ops::set_mode(engine.ops);
-  at::set_num_threads(static_cast<int>(engine.threads > 0 ? engine.threads : core_count()));
+  const auto threads = static_cast<int>(engine.threads > 0 ? engine.threads : core_count());
+  const int more = kPools * (threads - 1);
+  if (const int room = startable_threads(more); room < more) {
+    throw SystemError("engine.threads: " + std::to_string(threads) + (engine.threads > 0 ? "" : " (one per core)") +
+                      " need " + std::to_string(more) + " threads beside the first, and the system lets this process " +
+                      "start " + std::to_string(room) + " (" + thread_limits() + "); engine.threads=1 needs none");
+  }
+  at::set_num_threads(threads);
+  // OpenMP starts its threads now, and not when a batch is already being made by the last one that was to be had.
+  at::parallel_for(0, threads, 1, [](int64_t, int64_t) {});
+}
+
+void limit_threads() {
+  const auto cores = static_cast<int>(core_count());
+  if (startable_threads(cores - 1) < cores - 1) at::set_num_threads(1);
 }
 
 }  // namespace siamese::train

@@ -153,8 +153,10 @@ RunConfig read_config_file(const std::string& path);
 // What a model takes of the data.
 data::SampleShape sample_shape(const models::ModelConfig& model);
 
-// Sets kernels and threads for this process.
+// Sets kernels and threads for this process. SystemError when it may not have so many.
 void apply_engine(const EngineConfig& engine);
+// For what runs without a config: one thread where the system does not allow one per core.
+void limit_threads();
 int64_t core_count();
 std::string cpu_name();  // "unknown" where the system does not say
 

@@ -7,6 +7,7 @@
 
 #include <ATen/ATen.h>
 
+#include "siamese/io/strict_json.h"
 #include "siamese/ops/reduce.h"
 
 namespace siamese::train {
@@ -54,7 +55,7 @@ std::string to_json(const StepMetrics& metrics) {
     }
     line["sites"] = sites;
   }
-  return line.dump();
+  return io::json_text(line);
 }
 
 ExpertLoad expert_load(const at::Tensor& counts) {

@@ -3,11 +3,13 @@
 #include <nlohmann/json.hpp>
 
 #include "siamese/base/check.h"
+#include "siamese/base/path_kind.h"
 #include "siamese/io/aside.h"
 #include "siamese/io/atomic_file.h"
 #include "siamese/io/directory_lock.h"
 #include "siamese/io/json_lines.h"
 #include "siamese/io/run_dir.h"
+#include "siamese/io/strict_json.h"
 #include "siamese/io/tensor_files.h"
 #include "siamese/train/config_keys.h"
 #include "siamese/train/run_folder.h"
@@ -27,13 +29,13 @@ void check_nothing_was_saved(const fs::path& dir, const nlohmann::json& run_file
   const std::string status = text_or(run_file, "status", "");
   const bool counts = said || status == enum_text(RunStatus::running) || status == enum_text(RunStatus::finished);
   if (counts && saved != run_file.end() && saved->is_number_integer() && saved->get<int64_t>() > 0) {
-    throw DataError(dir.string() + ": " + std::string(io::kRunFile) + " says that step " + saved->dump() +
+    throw DataError(dir.string() + ": " + std::string(io::kRunFile) + " says that step " + io::json_text(*saved) +
                     " was saved, but there is no complete checkpoint and no '" + std::string(io::kLatestFile) +
                     "'; put them back, or start anew with train --overwrite");
   }
   if (hooks.observer == nullptr) return;
   const fs::path metrics = dir / io::kMetricsFile;
-  const size_t steps = fs::exists(metrics) ? io::read_json_lines(metrics).size() : 0;
+  const size_t steps = is_there(metrics) ? io::read_json_lines(metrics).size() : 0;
   hooks.observer->warned(dir.string() + ": it has no checkpoint yet: it starts again from the beginning" +
                          (steps > 0 ? ", and its " + std::to_string(steps) + " steps are made anew" : ""));
 }
@@ -67,9 +69,9 @@ RunResult start_run(const RunConfig& asked, const fs::path& run_dir, bool overwr
 }
 
 RunResult resume_run(const fs::path& run_or_checkpoint, const RunHooks& hooks) {
-  const bool is_checkpoint = fs::exists(run_or_checkpoint / io::kTrainerFile);
+  const bool is_checkpoint = is_there(run_or_checkpoint / io::kTrainerFile);
   const fs::path dir = is_checkpoint ? fs::absolute(run_or_checkpoint / "..").lexically_normal() : run_or_checkpoint;
-  if (!fs::exists(dir / io::kConfigFile)) {
+  if (!is_there(dir / io::kConfigFile)) {
     throw DataError(dir.string() + ": not a run directory: " + std::string(io::kConfigFile) + " is missing");
   }
   if (!is_checkpoint && io::has_tensor_files(dir)) {
@@ -107,7 +109,7 @@ RunResult resume_run(const fs::path& run_or_checkpoint, const RunHooks& hooks) {
   io::truncate_json_lines(dir / io::kMetricsFile, "step", recorded);
   io::truncate_json_lines(dir / io::kEvalFile, "step", recorded);
   const auto lines =
-      static_cast<int64_t>(fs::exists(dir / io::kMetricsFile) ? io::read_json_lines(dir / io::kMetricsFile).size() : 0);
+      static_cast<int64_t>(is_there(dir / io::kMetricsFile) ? io::read_json_lines(dir / io::kMetricsFile).size() : 0);
   if (lines != recorded && hooks.observer != nullptr) {
     hooks.observer->warned((dir / io::kMetricsFile).string() + ": expected a line for each of " +
                            std::to_string(recorded) + " steps, got " + std::to_string(lines) +
@@ -117,7 +119,7 @@ RunResult resume_run(const fs::path& run_or_checkpoint, const RunHooks& hooks) {
 }
 
 std::optional<RunStatus> run_status(const fs::path& run_dir) {
-  if (!fs::exists(run_dir / io::kConfigFile)) return std::nullopt;
+  if (!is_there(run_dir / io::kConfigFile)) return std::nullopt;
   const auto json = read_run_file(run_dir);
   return enum_from_text<RunStatus>(text_or(json, "status", "running")).value_or(RunStatus::running);
 }

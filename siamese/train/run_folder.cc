@@ -10,10 +10,12 @@
 #include <nlohmann/json.hpp>
 
 #include "siamese/base/check.h"
+#include "siamese/base/path_kind.h"
 #include "siamese/io/aside.h"
 #include "siamese/io/atomic_file.h"
 #include "siamese/io/message.h"
 #include "siamese/io/run_dir.h"
+#include "siamese/io/strict_json.h"
 #include "siamese/train/run.h"
 
 namespace siamese::train {
@@ -46,12 +48,13 @@ bool is_one_of(std::string_view name, const List& list) {
   return std::find(list.begin(), list.end(), name) != list.end();
 }
 
-bool is_file(const fs::path& path) {
+// Themselves, not what a link leads to.
+bool is_real_file(const fs::path& path) {
   std::error_code error;
   return fs::is_regular_file(fs::symlink_status(path, error));
 }
 
-bool is_folder(const fs::path& path) {
+bool is_real_folder(const fs::path& path) {
   std::error_code error;
   return fs::is_directory(fs::symlink_status(path, error));
 }
@@ -66,15 +69,15 @@ Names foreign_entries(const fs::path& dir) {
   Names foreign;
   const auto look_into = [&](const std::string& folder, const auto& belongs) {
     for (const std::string& name : names_in(dir / folder)) {
-      if (!belongs(name) || !is_file(dir / folder / name)) foreign.push_back(folder + "/" + name);
+      if (!belongs(name) || !is_real_file(dir / folder / name)) foreign.push_back(folder + "/" + name);
     }
   };
   for (const std::string& name : names_in(dir)) {
-    if (io::checkpoint_step(name) && is_folder(dir / name)) {
+    if (io::checkpoint_step(name) && is_real_folder(dir / name)) {
       look_into(name, [](const std::string& file) { return is_one_of(file, kCheckpointFiles); });
-    } else if (name == io::kSamplesFolder && is_folder(dir / name)) {
+    } else if (name == io::kSamplesFolder && is_real_folder(dir / name)) {
       look_into(name, is_picture_name);
-    } else if (!is_one_of(name, kRunFiles) || !is_file(dir / name)) {
+    } else if (!is_one_of(name, kRunFiles) || !is_real_file(dir / name)) {
       foreign.push_back(name);
     }
   }
@@ -83,7 +86,7 @@ Names foreign_entries(const fs::path& dir) {
 
 // run.json as this program writes it; that of 0.1.0 had no `kind`.
 bool has_our_run_file(const fs::path& dir) {
-  if (!is_file(dir / io::kRunFile)) return false;
+  if (!is_real_file(dir / io::kRunFile)) return false;
   const auto json = read_run_file(dir);
   if (!enum_from_text<RunStatus>(text_or(json, "status", ""))) return false;
   if (json.contains("kind")) return text_or(json, "kind", "") == "run";
@@ -103,8 +106,8 @@ std::string listed(const Names& names) {
 
 nlohmann::json read_run_file(const fs::path& dir) {
   const fs::path path = dir / io::kRunFile;
-  if (!fs::exists(path)) return nlohmann::json::object();
-  auto json = nlohmann::json::parse(io::read_file(path), nullptr, /*allow_exceptions=*/false);
+  if (!is_there(path)) return nlohmann::json::object();
+  auto json = io::read_json(io::read_file(path), path.string());
   if (!json.is_object()) throw DataError(path.string() + ": expected a JSON object");
   return json;
 }
@@ -115,10 +118,10 @@ std::string text_or(const nlohmann::json& object, const char* key, const std::st
 }
 
 void check_free(const fs::path& dir, bool overwrite) {
-  if (!fs::exists(fs::symlink_status(dir))) return;
-  if (!fs::is_directory(dir)) {
+  if (!is_taken(dir)) return;
+  if (!is_folder(dir)) {
     throw UsageError(fmt::format("{}: expected a folder for the run, got {}", dir.string(),
-                                 fs::exists(dir) ? "a file" : "a link to nothing"));
+                                 is_there(dir) ? "a file" : "a link to nothing"));
   }
   const Names standing = names_in(dir);
   const bool never_began = standing == Names{std::string(io::kRunFile)} && has_our_run_file(dir);

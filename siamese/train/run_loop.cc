@@ -8,9 +8,11 @@
 #include <nlohmann/json.hpp>
 
 #include "siamese/base/check.h"
+#include "siamese/base/path_kind.h"
 #include "siamese/io/atomic_file.h"
 #include "siamese/io/png.h"
 #include "siamese/io/run_dir.h"
+#include "siamese/io/strict_json.h"
 #include "siamese/train/failure_text.h"
 #include "siamese/train/retention.h"
 
@@ -84,10 +86,10 @@ RunResult RunLoop::train_to_the_end(io::JsonLinesWriter::Mode mode) {
 bool RunLoop::owes_evaluation() const {
   const int64_t step = trainer_.state().step;
   if (step == 0 || !evaluation_due()) return false;
-  if (!fs::exists(dir_ / io::kEvalFile)) return true;
+  if (!is_there(dir_ / io::kEvalFile)) return true;
   const auto lines = io::read_json_lines(dir_ / io::kEvalFile);
   return std::none_of(lines.begin(), lines.end(), [step](const std::string& line) {
-    return nlohmann::json::parse(line).value("step", int64_t{0}) == step;
+    return io::read_json(line, io::kEvalFile).value("step", int64_t{0}) == step;
   });
 }
 
@@ -214,7 +216,7 @@ void RunLoop::write_status(RunStatus status, const std::string& message) const {
                                  {"seed", config.train.seed},
                                  {"lr", config.optim.lr}};
   if (!message.empty()) json["message"] = message;
-  io::write_file_atomic(dir_ / io::kRunFile, json.dump(2) + "\n");
+  io::write_file_atomic(dir_ / io::kRunFile, io::json_text(json, 2) + "\n");
 }
 
 std::string RunLoop::describe() const {

@@ -9,6 +9,7 @@
 #include "siamese/io/atomic_file.h"
 #include "siamese/io/json_lines.h"
 #include "siamese/io/run_dir.h"
+#include "siamese/io/strict_json.h"
 
 namespace siamese::train {
 namespace {
@@ -50,7 +51,7 @@ double median_after_first(std::vector<double> values) {
 }
 
 void read_status(const fs::path& path, RunSummary& summary) {
-  const json object = json::parse(io::read_file(path), nullptr, /*allow_exceptions=*/false);
+  const json object = io::read_ordered_json(io::read_file(path), path.string());
   if (!object.is_object()) throw DataError(path.string() + ": expected a JSON object");
   const std::string status = object.value("status", "");
   const auto known = enum_from_text<RunStatus>(status);
@@ -65,7 +66,7 @@ void read_status(const fs::path& path, RunSummary& summary) {
 void read_metrics(const fs::path& path, RunSummary& summary) {
   std::vector<double> loss, grad_norm, step_ms, tokens_per_s, samples_per_s, expert_load;
   for (const std::string& line : io::read_json_lines(path)) {
-    const json object = json::parse(line);
+    const json object = io::read_ordered_json(line, path.string());
     loss.push_back(number(object, "loss"));
     grad_norm.push_back(number(object, "grad_norm"));
     step_ms.push_back(number(object, "step_ms"));
@@ -107,13 +108,13 @@ Measures measures_of(const json& object) {
 void read_evaluations(const fs::path& path, RunSummary& summary) {
   const Measures of_steps = summary.measures;
   for (const std::string& line : io::read_json_lines(path)) {
-    const json object = json::parse(line);
+    const json object = io::read_ordered_json(line, path.string());
     summary.measures = measures_of(object);
     summary.measures.insert(summary.measures.end(), of_steps.begin(), of_steps.end());
     summary.eval_step = object.value("step", int64_t{0});
     summary.val_loss = number(object, "loss");
     summary.perplexity = number(object, "perplexity");
-    if (object.contains("accuracy")) summary.accuracy = object["accuracy"].dump();
+    if (object.contains("accuracy")) summary.accuracy = io::json_text(object["accuracy"]);
   }
 }
 

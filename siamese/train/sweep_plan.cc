@@ -11,6 +11,7 @@
 #include "siamese/config/load.h"
 #include "siamese/config/yaml.h"
 #include "siamese/io/atomic_file.h"
+#include "siamese/io/strict_json.h"
 
 namespace siamese::train {
 namespace {
@@ -174,11 +175,11 @@ std::string to_json(const SweepPlan& plan) {
     runs.push_back(
         {{"dir", run.dir}, {"variant", run.variant}, {"lr", run.config.optim.lr}, {"seed", run.config.train.seed}});
   }
-  return json.dump(2) + "\n";
+  return io::json_text(json, 2) + "\n";
 }
 
 bool is_sweep_file(const std::filesystem::path& path) {
-  const auto json = nlohmann::json::parse(io::read_file(path), nullptr, /*allow_exceptions=*/false);
+  const auto json = io::read_json(io::read_file(path), path.string());
   return json.is_object() && json.contains("schema") && json.contains("name") && json.contains("runs") &&
          json["runs"].is_array();
 }

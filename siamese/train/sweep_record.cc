@@ -8,12 +8,14 @@
 #include <unistd.h>
 
 #include "siamese/base/check.h"
+#include "siamese/base/path_kind.h"
 #include "siamese/config/fields.h"
 #include "siamese/config/yaml.h"
 #include "siamese/io/atomic_file.h"
 #include "siamese/io/directory_lock.h"
 #include "siamese/io/message.h"
 #include "siamese/io/run_dir.h"
+#include "siamese/io/strict_json.h"
 
 namespace siamese::train {
 namespace {
@@ -40,7 +42,7 @@ class Fields {
   [[noreturn]] void wrong(const char* key, const std::string& expected) const {
     const auto found = object_.find(key);
     throw DataError(fmt::format("{}: {}: expected {}, got {}", where_, key, expected,
-                                found == object_.end() ? "nothing" : io::in_quotes(found->dump())));
+                                found == object_.end() ? "nothing" : io::in_quotes(io::json_text(*found))));
   }
   std::string text(const char* key) const {
     const auto found = object_.find(key);
@@ -162,7 +164,7 @@ std::string to_json(const RecordLine& line) {
                  {"eval_step", summary.eval_step},
                  {"val_loss", summary.val_loss},
                  {"perplexity", summary.perplexity}};
-  if (!summary.accuracy.empty()) object["accuracy"] = json::parse(summary.accuracy);
+  if (!summary.accuracy.empty()) object["accuracy"] = io::read_ordered_json(summary.accuracy, line.dir + ": accuracy");
   for (const auto& [name, value] : summary.measures) object["measures"][name] = value;
   object["seconds"] = summary.seconds;
   object["step_ms"] = summary.step_ms;
@@ -176,11 +178,11 @@ std::string to_json(const RecordLine& line) {
   object["curve"] = {{"steps", summary.curve.last_step},
                      {"loss", rounded(summary.curve.loss)},
                      {"grad_norm", rounded(summary.curve.grad_norm)}};
-  return object.dump();
+  return io::json_text(object);
 }
 
 RecordLine parse_record_line(const std::string& text, const std::string& where) {
-  const json object = json::parse(text, nullptr, /*allow_exceptions=*/false);
+  const json object = io::read_ordered_json(text, where);
   if (!object.is_object()) throw DataError(where + ": expected a JSON object, got " + io::in_quotes(text));
   const Fields fields(object, where);
   if (fields.whole<int64_t>("schema") != kSchema) fields.wrong("schema", std::to_string(kSchema));
@@ -205,7 +207,7 @@ RecordLine parse_record_line(const std::string& text, const std::string& where) 
                   .eval_step = fields.whole<int64_t>("eval_step"),
                   .val_loss = fields.number("val_loss"),
                   .perplexity = fields.number("perplexity"),
-                  .accuracy = fields.has("accuracy") ? fields.object("accuracy").dump() : "",
+                  .accuracy = fields.has("accuracy") ? io::json_text(fields.object("accuracy")) : "",
                   .measures = fields.has("measures") ? parse_measures(fields, where) : Measures{},
                   .seconds = fields.number("seconds"),
                   .step_ms = fields.number("step_ms"),
@@ -227,15 +229,14 @@ void SweepRecord::check_writable() const {
   std::error_code error;
   fs::create_directories(folder, error);
   if (error) throw SystemError(folder.string() + ": cannot be made: " + error.message());
-  const bool file_allows = !fs::exists(file_, error) || access(file_.c_str(), W_OK) == 0;
+  const bool file_allows = !is_taken(file_) || access(file_.c_str(), W_OK) == 0;
   if (access(folder.c_str(), W_OK) != 0 || !file_allows) {
     throw SystemError(file_.string() + ": the record of the sweep cannot be written: no permission");
   }
 }
 
 void SweepRecord::refresh() {
-  std::error_code error;
-  std::string text = fs::exists(file_, error) ? io::read_file(file_) : "";
+  std::string text = is_taken(file_) ? io::read_file(file_) : "";
   if (text != text_) take(std::move(text));
 }
 

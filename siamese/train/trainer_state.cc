@@ -4,6 +4,7 @@
 
 #include "siamese/base/check.h"
 #include "siamese/io/atomic_file.h"
+#include "siamese/io/strict_json.h"
 
 namespace siamese::train {
 namespace {
@@ -46,19 +47,19 @@ std::string to_json(const TrainerState& state, const std::vector<std::string>& f
   }
   if (!files.empty()) json["files"] = files;
   if (!state.unrecorded.empty()) json["unrecorded"] = state.unrecorded;
-  return json.dump(2) + "\n";
+  return io::json_text(json, 2) + "\n";
 }
 
 TrainerState read_trainer_state(const std::filesystem::path& path) {
   try {
-    const auto json = nlohmann::json::parse(io::read_file(path));
+    const auto json = io::read_json(io::read_file(path), path.string());
     if (json.at("format").get<int>() != kStateFormat) {
       throw DataError(path.string() + ": expected checkpoint format " + std::to_string(kStateFormat) + ", got " +
-                      json.at("format").dump());
+                      io::json_text(json.at("format")));
     }
     for (const char* const key : {"step", "position", "applied_steps", "skipped_steps", "skips_in_a_row"}) {
       if (!json.at(key).is_number_integer() || json.at(key).get<int64_t>() < 0) {
-        wrong(path, key, "a whole number >= 0, got " + json.at(key).dump());
+        wrong(path, key, "a whole number >= 0, got " + io::json_text(json.at(key)));
       }
     }
     TrainerState state{.step = json.at("step").get<int64_t>(),
@@ -69,7 +70,7 @@ TrainerState read_trainer_state(const std::filesystem::path& path) {
                        .window = {},
                        .unrecorded = json.value("unrecorded", "")};
     if (!state.unrecorded.empty()) {
-      const auto line = nlohmann::json::parse(state.unrecorded, nullptr, /*allow_exceptions=*/false);
+      const auto line = io::read_json(state.unrecorded, path.string() + ": unrecorded");
       const bool fits = line.is_object() && line.value("step", int64_t{-1}) == state.step &&
                         state.unrecorded.find('\n') == std::string::npos;
       if (!fits) wrong(path, "unrecorded", "one line of metrics.jsonl, of this step");

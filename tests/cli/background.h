@@ -25,7 +25,7 @@ class Background {
     process_ = fork();
     if (process_ == 0) {
       // As from a terminal, also when the tests themselves run under nohup or behind an `&`.
-      for (const int signal : {SIGINT, SIGHUP, SIGTERM}) std::signal(signal, SIG_DFL);
+      for (const int signal : {SIGINT, SIGHUP, SIGTERM, SIGUSR1, SIGUSR2, SIGXCPU}) std::signal(signal, SIG_DFL);
       execl("/bin/sh", "sh", "-c", command.c_str(), static_cast<char*>(nullptr));
       _exit(127);
     }

@@ -40,7 +40,7 @@ TEST_F(BadInput, StreamsThatAreClosedOrFull) {
       std::system(("'" SIAMESE_BINARY "' config keys > /dev/full 2> '" + (folder / "e").string() + "'").c_str());
   EXPECT_EQ(WEXITSTATUS(status), 1);
   EXPECT_EQ(read("e"), "siamese: cannot write to the output\n");
-  expect_refusal("train arithmetic-small \"$(printf 'a\\nb=1')\" --out x", 2, "a\\nb: unknown key");
+  expect_refusal("train arithmetic-small \"$(printf 'a\\nb=1')\" --out x", 2, "a\\x0ab: unknown key");
 }
 
 TEST_F(BadInput, DataMistakes) {

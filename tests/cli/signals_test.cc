@@ -22,7 +22,8 @@ class Signals : public CommandTest {
 };
 
 TEST_F(Signals, AreAnsweredBySavingAndSayingHowToGoOn) {
-  for (const auto& [signal, code] : {std::pair{SIGINT, 130}, std::pair{SIGTERM, 143}, std::pair{SIGHUP, 129}}) {
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGXCPU}) {
+    const int code = 128 + signal;
     const std::string out = "run" + std::to_string(signal);
     Background process(folder, endless + "--out " + out);
     EXPECT_EQ(stop(process, out, 3, {signal}), code) << read("error.txt");
@@ -43,6 +44,26 @@ TEST_F(Signals, TwiceAtOnceIsOneRequest) {
   EXPECT_EQ(stop(process, "run", 3, {SIGTERM, SIGTERM, SIGTERM}), 143) << read("error.txt");
   EXPECT_EQ(run_file("run")["status"], "stopped");
   EXPECT_TRUE(exists("run/latest"));
+}
+
+// Slurm's warning, and minutes later its SIGTERM while the last step is still saved: that one is the first request to
+// stop. And a limit on processor time says so every second.
+TEST_F(Signals, AWarningDoesNotCountAsARequest) {
+  Background process(folder, endless + "eval.batches=1000000 train.eval_every=1 --out run");
+  ASSERT_TRUE(process.wait_until([&] { return has_lines(folder / "run/metrics.jsonl", 1); })) << read("error.txt");
+  process.send(SIGUSR1);
+  const auto later = std::chrono::steady_clock::now() + std::chrono::milliseconds(2500);
+  ASSERT_TRUE(process.wait_until([&] {
+    for (const int signal : {SIGUSR1, SIGUSR2, SIGXCPU}) process.send(signal);
+    return std::chrono::steady_clock::now() > later;
+  }));
+  const auto first = std::chrono::steady_clock::now();
+  ASSERT_TRUE(process.wait_until([&] {
+    process.send(SIGTERM);
+    return process.ended();
+  }));
+  EXPECT_GT(std::chrono::steady_clock::now() - first, std::chrono::seconds(1));
+  EXPECT_EQ(process.wait(), 1000 + SIGTERM);
 }
 
 // In an evaluation that takes hours nobody looks whether a stop was asked for.

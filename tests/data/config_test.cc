@@ -69,6 +69,26 @@ TEST(DataConfig, ValuesOutOfRangeAreNamed) {
   }
 }
 
+TEST(DataConfig, ValuesAreCheckedWhateverTheSource) {
+  const std::pair<const char*, void (*)(DataConfig&)> changes[] = {
+      {"digits", [](DataConfig& c) { c.digits = 9; }},
+      {"operations", [](DataConfig& c) { c.operations = "/"; }},
+      {"test_fraction", [](DataConfig& c) { c.test_fraction = 2; }},
+      {"val_fraction", [](DataConfig& c) { c.val_fraction = -1; }},
+      {"limit", [](DataConfig& c) { c.limit = -1; }},
+      {"augment.erase", [](DataConfig& c) { c.augment.erase = 2; }}};
+  for (const auto& [source, name] : EnumText<Source>::names) {
+    for (const auto& [key, change] : changes) {
+      const std::string error = check_error([&, source = source, change = change](auto& c) {
+        c.source = source;
+        c.train = {"somewhere"};
+        change(c);
+      });
+      EXPECT_EQ(error.find("data." + std::string(key) + ": expected "), 0U) << name << ", " << key << ": " << error;
+    }
+  }
+}
+
 TEST(DataConfig, AugmentValuesOutOfRangeAreNamed) {
   const auto error = [](auto change) {
     return check_error([&](auto& c) {

@@ -4,6 +4,7 @@
 #include <chrono>
 
 #include "tests/data/support.h"
+#include "tests/support/limited_child.h"
 #include <gtest/gtest.h>
 
 namespace siamese::data {
@@ -63,6 +64,24 @@ TEST(Prefetch, AResumedRunSeesTheSameBatches) {
   for (int i = 0; i < 3; ++i) whole.next();
   Prefetcher resumed(*source, 4, 12);
   for (int i = 0; i < 3; ++i) EXPECT_EQ(whole.next().tokens, resumed.next().tokens);
+}
+
+// A user with as many threads as allowed still trains: the batches are then made when they are asked for.
+TEST(Prefetch, WithoutAThreadTheBatchesAreTheSame) {
+  const auto source = counting(13);
+  EXPECT_TRUE(holds_as_nobody([&] {
+    allow_no_more_threads();
+    Prefetcher prefetcher(*source, 4, 1);
+    for (const int64_t first : {1, 5, 9}) {
+      if (prefetcher.next().tokens.front() != first) return false;
+    }
+    try {
+      prefetcher.next();
+    } catch (const DataError&) {
+      return true;
+    }
+    return false;
+  }));
 }
 
 TEST(Prefetch, AFailureIsThrownAfterTheBatchesBeforeIt) {

@@ -174,15 +174,15 @@ class HostilePreset : public testing::Test {
 };
 
 TEST_F(HostilePreset, NamesTheSystemCannotLookUp) {
-  EXPECT_SAYS("no config 'nnn", refusal_of("preset: " + std::string(300, 'n')));
-  EXPECT_SAYS("no config 'nnn", refusal_of("preset: " + std::string(100'000, 'n')));
-  EXPECT_SAYS("no config 'nnn", refusal([] { config::load(std::string(300, 'n'), {}, {}); }));
+  EXPECT_SAYS("cannot read config 'nnn", refusal_of("preset: " + std::string(300, 'n')));
+  EXPECT_SAYS("cannot read config 'nnn", refusal_of("preset: " + std::string(100'000, 'n')));
+  EXPECT_SAYS("...': File name too long", refusal([] { config::load(std::string(300, 'n'), {}, {}); }));
   fs::create_symlink("circle", folder_ / "circle");
-  EXPECT_SAYS("no config 'circle'", refusal_of("preset: circle"));
+  EXPECT_SAYS("cannot read config 'circle': Too many levels of symbolic links", refusal_of("preset: circle"));
   EXPECT_SAYS("no config '/dev/zero'", refusal_of("preset: /dev/zero"));
   EXPECT_SAYS("no config '.'", refusal_of("preset: ."));
   EXPECT_SAYS("no config ''", refusal_of("preset: ''"));
-  EXPECT_SAYS("no config 'a.yaml/b'", refusal_of("preset: a.yaml/b"));
+  EXPECT_SAYS("cannot read config 'a.yaml/b': Not a directory", refusal_of("preset: a.yaml/b"));
 }
 
 TEST_F(HostilePreset, AFileLargerThanMemoryIsRefusedUnread) {

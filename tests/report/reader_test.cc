@@ -157,5 +157,46 @@ TEST_F(ReaderTest, RefusesWhatIsNeitherRunNorSweep) {
   }
 }
 
+// 200,000 deep: a tree of it could not even be destroyed.
+TEST_F(ReaderTest, WhatIsNestedTooDeepIsNamed) {
+  const std::string deep = "{\"a\":" + std::string(200'000, '[') + std::string(200'000, ']') + "}";
+  write_fake_run(root_ / "run", {});
+  append_text(root_ / "run" / "metrics.jsonl", deep + "\n");
+  append_text(root_ / "run" / "eval.jsonl", deep + "\n");
+  write_text(root_ / "run" / "run.json", deep);
+  const RunRecord run = read_run(root_ / "run");
+  EXPECT_EQ(run.metrics.step.size(), 200u);
+  ASSERT_EQ(run.notes.size(), 3u);
+  for (const std::string& note : run.notes) EXPECT_NE(note.find("at most 32 deep"), std::string::npos) << note;
+  EXPECT_NE(run.notes[0].find("metrics.jsonl: line 201"), std::string::npos) << run.notes[0];
+  write_text(root_ / "sweep.json", deep);
+  EXPECT_THROW(write_report(root_), DataError);
+  write_text(root_ / "sweep.json", "{\"runs\":[{\"dir\":\"run\"}]}");
+  write_text(root_ / "recorded.jsonl", deep + "\n");
+  EXPECT_THROW(write_report(root_), DataError);
+}
+
+TEST_F(ReaderTest, ALineOfThousandsOfStreamsKeepsThePageSmall) {
+  write_fake_run(root_ / "run", {.streams = {"X", "Y"}});
+  std::string sites;
+  for (int site = 0; site < 200; ++site) {
+    sites += (site > 0 ? "," : "") + std::string("{\"block\":0,\"kind\":\"ffn\",\"streams\":[");
+    for (int i = 0; i < 100; ++i) {
+      sites += (i > 0 ? "," : "") + ("{\"name\":\"s" + std::to_string(site * 100 + i)) + "\",\"before\":1,\"after\":1}";
+    }
+    sites += "]}";
+  }
+  append_text(root_ / "run" / "metrics.jsonl", "{\"step\":201,\"loss\":1,\"sites\":[" + sites + "]}\n");
+  const RunRecord run = read_run(root_ / "run");
+  EXPECT_EQ(run.snapshots.front().sites.front().streams.size(), 2u);
+  ASSERT_EQ(run.snapshots.back().sites.size(), 200u);
+  EXPECT_EQ(run.snapshots.back().sites[0].streams.size(), 62u);  // 64 names with X and Y
+  EXPECT_TRUE(run.snapshots.back().sites[1].streams.empty());
+  ASSERT_EQ(run.notes.size(), 1u);
+  EXPECT_NE(run.notes[0].find("at most 64 names of streams"), std::string::npos) << run.notes[0];
+  const fs::path page = write_report(root_ / "run");
+  EXPECT_LT(fs::file_size(page), 4'000'000u);
+}
+
 }  // namespace
 }  // namespace siamese::report

@@ -266,7 +266,7 @@ TEST(SweepRecord, ABrokenLineIsNamed) {
     return message_of(file);
   };
   EXPECT_EQ(said(""), "");
-  EXPECT_NE(said("<<<<<<< HEAD\n").find("r.jsonl: line 2: expected a JSON object"), std::string::npos);
+  EXPECT_NE(said("<<<<<<< HEAD\n").find("r.jsonl: line 2: not valid JSON: '<<<<<<< HEAD'"), std::string::npos);
   EXPECT_EQ(said("\n"), "");                                              // left by an editor
   EXPECT_NE(said(good.substr(0, 50)).find("line 2"), std::string::npos);  // torn: it is never written so by us
   for (const char* const key : {"schema", "status", "config", "val_loss", "seed", "curve", "dir"}) {

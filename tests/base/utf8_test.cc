@@ -1,10 +1,11 @@
-#include "siamese/data/utf8.h"
+#include "siamese/base/utf8.h"
 
 #include <string>
+#include <vector>
 
 #include <gtest/gtest.h>
 
-namespace siamese::data {
+namespace siamese {
 namespace {
 
 std::optional<size_t> first_invalid(const std::string& text) {
@@ -60,5 +61,26 @@ TEST(Utf8, TheRestOfACharacterIsNotReadPastTheEnd) {
   }
 }
 
+TEST(Printable, WhatSteersATerminalIsShownAsItsNumber) {
+  EXPECT_EQ(printable("plain, größer, 日本語 \U0001F600"), "plain, größer, 日本語 \U0001F600");
+  EXPECT_EQ(printable("a\nb\tc\r\x1b[2J\x7f"), "a\\x0ab\\x09c\\x0d\\x1b[2J\\x7f");
+  EXPECT_EQ(printable(std::string_view("a\0b", 3)), "a\\x00b");
+  EXPECT_EQ(printable("\u0085\u009b31m\u009f\u00a0"), "\\u0085\\u009b31m\\u009f\u00a0");  // C1, and what follows it
+  EXPECT_EQ(printable("x\u202egpj.\u2066\u2069\u200f\u061c\u2028"), "x\\u202egpj.\\u2066\\u2069\\u200f\\u061c\\u2028");
+  EXPECT_EQ(printable("\xff\xfe"
+                      "a\xc3"),
+            "\\xff\\xfea\\xc3");
+  EXPECT_EQ(printable("\x9b"
+                      "31m"),
+            "\\x9b31m");  // C1 of a terminal that does not read UTF-8
+}
+
+TEST(Printable, ALongTextIsCutBetweenCharacters) {
+  EXPECT_EQ(printable("abcd", 4), "abcd");
+  EXPECT_EQ(printable("abcde", 4), "abcd...");
+  EXPECT_EQ(printable("abcé", 4), "abc...");
+  EXPECT_EQ(printable("", 0), "");
+}
+
 }  // namespace
-}  // namespace siamese::data
+}  // namespace siamese
