@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "siamese/base/check.h"
+#include "siamese/base/path_kind.h"
 #include "siamese/base/utf8.h"
 #include "siamese/cli/paths.h"
 #include "siamese/cli/progress.h"
@@ -143,14 +144,13 @@ class Sweep {
  private:
   // sweep.json comes first: files of these names in a folder without one are somebody else's.
   void check_files_are_ours() const {
-    std::error_code none;
     const fs::path plan = out_ / io::kSweepFile;
-    if (fs::exists(plan, none)) {
+    if (is_taken(plan)) {
       if (!train::is_sweep_file(plan)) throw UsageError(plan.string() + ": not of a sweep; choose another --out");
       return;
     }
     for (const auto name : {io::kRecordedFile, io::kReportFile}) {
-      if (fs::exists(out_ / name, none)) {
+      if (is_taken(out_ / name)) {
         throw UsageError((out_ / name).string() + ": exists already, in a folder that is no sweep's (no " +
                          std::string(io::kSweepFile) + "); choose another --out");
       }

@@ -179,7 +179,12 @@ std::string to_json(const SweepPlan& plan) {
 }
 
 bool is_sweep_file(const std::filesystem::path& path) {
-  const auto json = io::read_json(io::read_file(path), path.string());
+  const std::string text = io::read_file(path);
+  nlohmann::json json;
+  try {
+    json = io::read_json(text, path.string());
+  } catch (const DataError&) {  // no JSON: somebody else's
+  }
   return json.is_object() && json.contains("schema") && json.contains("name") && json.contains("runs") &&
          json["runs"].is_array();
 }
