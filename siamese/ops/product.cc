@@ -83,7 +83,7 @@ at::Tensor multiply_in_parts(const at::Tensor& a, const at::Tensor& b) {
 }
 
 // a b
-at::Tensor multiply(const at::Tensor& a, const at::Tensor& b) {
+at::Tensor matrix_product(const at::Tensor& a, const at::Tensor& b) {
   const at::AutoDispatchBelowAutograd no_autograd;
   const int64_t rows = a.size(0);
   const int64_t k = a.size(1);
@@ -98,22 +98,22 @@ class Product : public torch::autograd::Function<Product> {
  public:
   static at::Tensor forward(torch::autograd::AutogradContext* context, const at::Tensor& a, const at::Tensor& b) {
     context->save_for_backward({a, b});
-    return multiply(a, b);
+    return matrix_product(a, b);
   }
 
   static torch::autograd::tensor_list backward(torch::autograd::AutogradContext* context,
                                                const torch::autograd::tensor_list& grads) {
     const auto saved = context->get_saved_variables();
-    return {context->needs_input_grad(0) ? multiply(grads[0], saved[1].t()) : at::Tensor(),
-            context->needs_input_grad(1) ? multiply(saved[0].t(), grads[0]) : at::Tensor()};
+    return {context->needs_input_grad(0) ? matrix_product(grads[0], saved[1].t()) : at::Tensor(),
+            context->needs_input_grad(1) ? matrix_product(saved[0].t(), grads[0]) : at::Tensor()};
   }
 };
 
 }  // namespace
 
-at::Tensor times_transposed(const at::Tensor& x, const at::Tensor& w) { return multiply(x, w.detach().t()); }
+at::Tensor times_transposed(const at::Tensor& x, const at::Tensor& w) { return matrix_product(x, w.detach().t()); }
 
-at::Tensor times(const at::Tensor& y, const at::Tensor& w) { return multiply(y, w.detach()); }
+at::Tensor times(const at::Tensor& y, const at::Tensor& w) { return matrix_product(y, w.detach()); }
 
 at::Tensor product(const at::Tensor& a, const at::Tensor& b) { return Product::apply(a, b); }
 
