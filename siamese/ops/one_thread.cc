@@ -101,7 +101,8 @@ Tensors spread(const Tensors& defined, const std::vector<bool>& which) {
 
 }  // namespace one_thread_detail
 
-OneThread::OneThread() : openmp_(omp_get_max_threads()), mkl_(one_thread_detail::set_mkl_threads(1)) {
+// LibTorch sets the numbers of a thread that is new to it when that thread first asks for them: ask before.
+OneThread::OneThread() : openmp_(at::get_num_threads()), mkl_(one_thread_detail::set_mkl_threads(1)) {
   omp_set_num_threads(1);
 }
 

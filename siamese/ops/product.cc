@@ -36,12 +36,28 @@ const c10::TypedOperatorHandle<OneDnnLinear>* onednn_linear() {
 // Below this many multiply-adds oneDNN's fixed cost of about 12 us a call is more than what it saves.
 constexpr int64_t kWorthOneDnn = int64_t{1} << 24;
 
-// oneDNN sums an element over k in one order however rows and columns are cut, but for a product of one row, a
-// transposed left side, and a long k with few elements (20000 and 512 x 512 in oneDNN 3): there it may cut k by its
-// threads.
-bool onednn_keeps_order(int64_t rows, int64_t k, int64_t cols) {
-  const bool few_elements = rows <= 512 && cols <= 512;
-  return rows >= 16 && (k <= (1 << 14) || !few_elements);
+// Terms of a sum that oneDNN never cuts by its threads.
+constexpr int64_t kLongSum = int64_t{1} << 14;
+
+at::Tensor onednn_product(const at::Tensor& a, const at::Tensor& b) {
+  return onednn_linear()->call(a, b.t(), std::nullopt, "none", c10::List<std::optional<at::Scalar>>(), std::nullopt);
+}
+
+// Where a long k meets few elements (20000 and 512 x 512 in oneDNN 3), oneDNN may cut k by its threads: there in parts
+// that are short enough, added in order.
+at::Tensor onednn_product_in_order(const at::Tensor& a, const at::Tensor& b) {
+  const int64_t k = a.size(1);
+  const bool few_elements = a.size(0) <= 512 && b.size(1) <= 512;
+  if (k <= kLongSum || !few_elements) return onednn_product(a, b);
+  const kernels::Partition parts{k, (k + kLongSum - 1) / kLongSum};
+  at::Tensor sum;
+  for (int64_t part = 0; part < parts.parts; ++part) {
+    const int64_t begin = parts.begin(part);
+    const int64_t length = parts.end(part) - begin;
+    const at::Tensor more = onednn_product(a.narrow(1, begin, length).contiguous(), b.narrow(0, begin, length));
+    sum = part == 0 ? more : sum.add_(more);
+  }
+  return sum;
 }
 
 // How a product is cut: along its longer side, in whole vectors, into at most kMostParts.
@@ -82,16 +98,14 @@ at::Tensor multiply_in_parts(const at::Tensor& a, const at::Tensor& b) {
   return out;
 }
 
-// a b
+// a b. oneDNN sums an element over k in one order however rows and columns are cut, if there is more than one of each
+// and the left side is not transposed; MKL, which has the small products, does not.
 at::Tensor matrix_product(const at::Tensor& a, const at::Tensor& b) {
   const at::AutoDispatchBelowAutograd no_autograd;
-  const int64_t rows = a.size(0);
-  const int64_t k = a.size(1);
-  const int64_t cols = b.size(1);
   if (!a.is_cpu() || a.numel() == 0 || b.numel() == 0) return at::mm(a, b);
-  const bool large = rows * k * cols >= kWorthOneDnn && a.scalar_type() == at::kFloat && a.is_contiguous();
-  if (!large || !onednn_keeps_order(rows, k, cols) || onednn_linear() == nullptr) return multiply_in_parts(a, b);
-  return onednn_linear()->call(a, b.t(), std::nullopt, "none", c10::List<std::optional<at::Scalar>>(), std::nullopt);
+  const bool large = a.size(0) * a.size(1) * b.size(1) >= kWorthOneDnn && a.scalar_type() == at::kFloat;
+  const bool in_order = a.is_contiguous() && a.size(0) > 1 && b.size(1) > 1;
+  return large && in_order && onednn_linear() != nullptr ? onednn_product_in_order(a, b) : multiply_in_parts(a, b);
 }
 
 class Product : public torch::autograd::Function<Product> {

@@ -13,11 +13,13 @@ using testing::randn;
 TEST(Product, IsTheProductForwardAndGradient) {
   for (const auto& [rows, k, cols] : std::vector<std::array<int64_t, 3>>{
            {1, 1, 1}, {5, 3, 7}, {1, 300, 2000}, {2000, 300, 1}, {130, 70, 517}, {517, 70, 130}, {300, 260, 300}}) {
+    at::Tensor a = randn({rows, k}, 1);
+    at::Tensor b = randn({k, cols}, 2);
+    const at::Tensor weights = randn({rows, cols}, 3);
+    const at::Tensor wanted = (a.unsqueeze(2) * b.unsqueeze(0)).sum(1);
     for (const int layout : {0, 1, 2, 3}) {
-      at::Tensor a = layout % 2 == 0 ? randn({rows, k}, 1) : randn({k, rows}, 1).t();
-      at::Tensor b = layout < 2 ? randn({k, cols}, 2) : randn({cols, k}, 2).t();
-      const at::Tensor wanted = (a.unsqueeze(2) * b.unsqueeze(0)).sum(1);
-      const at::Tensor weights = randn({rows, cols}, 3);
+      a = layout % 2 == 0 ? a.contiguous() : a.t().contiguous().t();
+      b = layout < 2 ? b.contiguous() : b.t().contiguous().t();
       for (const at::ScalarType dtype : {at::kDouble, at::kFloat}) {
         const double tolerance = dtype == at::kDouble ? 1e-13 : 1e-5;
         const std::vector<at::Tensor> inputs = {a.to(dtype).set_requires_grad(true),
