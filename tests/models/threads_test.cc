@@ -34,7 +34,7 @@ TEST(Threads, EveryFamilyAtFewAndOddRows) {
   for (const Family family : all_families()) {
     ModelConfig config = small_family(family, "siamese");
     config.blocks = 2;
-    config.width = 36;
+    config.width = 40;
     config.ffn_width = 70;
     config.classes = 33;
     if (config.sees_images()) {
@@ -66,9 +66,10 @@ TEST(Threads, EveryFamilyPastTheSizeWhereLoopsAreShared) {
     for (const auto& scheme : {"siamese(x=hybrid)", "mhc"}) {
       ModelConfig config = small_family(family, scheme);
       config.blocks = 1;
-      config.width = 76;
+      config.width = 72;
       config.ffn_width = 150;
       config.positions = family == Family::lm ? Positions::learned : config.positions;
+      resolve(config, {});
       fused_and_plain(
           [&](const std::string& mode) { expect_same_pass(config, 450, case_name(family, scheme) + mode); });
     }
