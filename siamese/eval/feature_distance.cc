@@ -3,10 +3,10 @@
 #include <string>
 
 #include <ATen/ATen.h>
-#include <ATen/Parallel.h>
 #include <c10/core/GradMode.h>
 
 #include "siamese/base/check.h"
+#include "siamese/ops/one_thread.h"
 
 namespace siamese::eval {
 namespace {
@@ -39,7 +39,6 @@ at::Tensor symmetric_root(const at::Tensor& matrix) {
 }
 
 FeatureDistance distance_of(const at::Tensor& a, const at::Tensor& b) {
-  const c10::NoGradGuard no_grad;  // of this thread
   const Gaussian one = fitted(a, "first");
   const Gaussian other = fitted(b, "second");
   const at::Tensor root = symmetric_root(one.covariance);
@@ -56,12 +55,9 @@ FeatureDistance distance_of(const at::Tensor& a, const at::Tensor& b) {
 
 FeatureDistance feature_distance(const at::Tensor& a, const at::Tensor& b) {
   SIAMESE_INVARIANT(a.dim() == 2 && b.dim() == 2 && a.size(1) == b.size(1) && a.size(1) > 0);
-  FeatureDistance distance;
-  // Inside a shared loop the libraries run on one thread: the result does not depend on how many there are.
-  at::parallel_for(0, 2, 1, [&](int64_t first, int64_t) {
-    if (first == 0) distance = distance_of(a, b);
-  });
-  return distance;
+  const ops::OneThread one_thread;  // products and eigenvalues in one order
+  const c10::NoGradGuard no_grad;
+  return distance_of(a, b);
 }
 
 }  // namespace siamese::eval

@@ -5,9 +5,12 @@
 
 #include <ATen/ATen.h>
 
+#include "siamese/ops/one_thread.h"
+
 namespace siamese::eval {
 
 TensorStatistics tensor_statistics(const at::Tensor& tensor) {
+  const ops::OneThread one_thread;  // sums in one order
   constexpr int64_t kPiece = 1 << 20;
   TensorStatistics result;
   const at::Tensor flat = tensor.reshape({-1});

@@ -6,7 +6,9 @@
 #include <ATen/Parallel.h>
 
 #include "siamese/base/random.h"
+#include "siamese/ops/activation.h"
 #include "siamese/ops/modulate.h"
+#include "siamese/ops/reduce.h"
 
 namespace siamese::models {
 namespace {
@@ -66,7 +68,7 @@ DiffusionTransformer::DiffusionTransformer(const ModelConfig& config, const nn::
 
 at::Tensor DiffusionTransformer::output(const at::Tensor& x, const at::Tensor& timesteps, const at::Tensor& labels,
                                         const StackOptions& options) const {
-  const at::Tensor condition = at::silu(timesteps_(timesteps) + labels_(labels));
+  const at::Tensor condition = ops::silu(timesteps_(timesteps) + labels_(labels));
   const at::Tensor embedded = patches_(x.to(parameters().options())) + positions_;
   std::vector<at::Tensor> of_blocks;
   for (const auto& modulation : modulations_) of_blocks.push_back(modulation(condition));
@@ -106,10 +108,10 @@ Losses DiffusionTransformer::losses(const Inputs& inputs, const LossOptions& opt
   const at::Tensor noised = diffusion_.noised(images, timesteps, noise);
   const at::Tensor predicted = output(noised, timesteps, labels, options.stack);
   const DiffusionTerms terms = diffusion_.losses(predicted, images, noised, timesteps, noise, config_.learn_sigma);
-  const at::Tensor mse = terms.mse.sum() / options.normalizer;
+  const at::Tensor mse = ops::fixed_sum(terms.mse) / options.normalizer;
   Losses losses{.objective = mse, .loss = {}, .extra = {{"mse", mse.detach()}}, .expert_counts = {}};
   if (config_.learn_sigma) {
-    const at::Tensor vlb = terms.vlb.sum() / options.normalizer;
+    const at::Tensor vlb = ops::fixed_sum(terms.vlb) / options.normalizer;
     losses.objective = mse + vlb;
     losses.extra.emplace_back("vlb", vlb.detach());
   }

@@ -3,8 +3,10 @@
 #include <ATen/ATen.h>
 
 #include "siamese/base/check.h"
+#include "siamese/ops/embedding.h"
 #include "siamese/ops/head_loss.h"
 #include "siamese/ops/linear.h"
+#include "siamese/ops/reduce.h"
 
 namespace siamese::models {
 
@@ -34,7 +36,7 @@ StackOutput LanguageModel::run(const at::Tensor& tokens, const StackOptions& opt
   if (config_.positions == Positions::rope) {
     sequence.rotary = rotary_.at(past, count);
   } else {
-    embedded = embedded + positions_.weight().narrow(0, past, count);
+    embedded = ops::add_to_each(embedded, positions_.weight().narrow(0, past, count));
   }
   const auto sublayer = [this, sequence](const residual::Site& site, const at::Tensor& input,
                                          const std::vector<at::Tensor>&) { return blocks_(site, input, sequence); };
@@ -73,7 +75,8 @@ Pass LanguageModel::pass(const Inputs& inputs, const StackOptions& options) cons
       ops::head_loss(before_last, head_, targets, {}, {.nll = 1 / static_cast<double>(targets.numel())});
   const at::Tensor logits = this->logits(output.hidden.detach()).detach();
   Pass pass{logits, terms.objective, {}};
-  pass.aux.emplace_back("z_loss", at::logsumexp(logits.narrow(1, 0, count), {2}).square().mean());
+  const at::Tensor normalizers = at::logsumexp(logits.narrow(1, 0, count), {2});
+  pass.aux.emplace_back("z_loss", ops::fixed_sum(normalizers.square()) / static_cast<double>(normalizers.numel()));
   if (config_.family == Family::moe) {
     Losses router{.objective = terms.objective, .loss = {}, .extra = {}, .expert_counts = {}};
     add_router_losses(output.beside, {}, router);

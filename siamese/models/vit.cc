@@ -5,6 +5,9 @@
 #include <ATen/ATen.h>
 
 #include "siamese/base/random.h"
+#include "siamese/ops/embedding.h"
+#include "siamese/ops/reduce.h"
+#include "siamese/ops/row_linear.h"
 
 namespace siamese::models {
 
@@ -46,8 +49,9 @@ at::Tensor VisionTransformer::features(const at::Tensor& images, const StackOpti
 at::Tensor VisionTransformer::features(const at::Tensor& images, const StackOptions& options,
                                        const Dropping& dropping) const {
   const int64_t batch = images.size(0);
-  const at::Tensor first = class_token_.expand({batch, 1, config_.width});
-  const at::Tensor embedded = at::cat({first, patches_(images.to(parameters().options()))}, 1) + positions_;
+  const at::Tensor first = ops::for_each_row(class_token_, {batch, 1});
+  const at::Tensor embedded =
+      ops::add_to_each(at::cat({first, patches_(images.to(parameters().options()))}, 1), positions_);
   const auto sublayer = [this, batch, dropping](const residual::Site& site, const at::Tensor& input,
                                                 const std::vector<at::Tensor>&) {
     SublayerOutput output = blocks_(site, input);
@@ -63,10 +67,9 @@ Losses VisionTransformer::losses(const Inputs& inputs, const LossOptions& option
   const Dropping dropping{options.training, options.seed, inputs.first_position};
   const at::Tensor state = features(inputs.images, options.stack, dropping);
   const at::Tensor log_shares = at::log_softmax(logits(state), -1);
-  const at::Tensor of_rows = inputs.targets.defined()
-                                 ? -(log_shares * inputs.targets.to(log_shares.scalar_type())).sum(-1)
-                                 : -log_shares.gather(1, inputs.labels.unsqueeze(1)).squeeze(1);
-  const at::Tensor loss = of_rows.sum() / options.normalizer;
+  const at::Tensor wanted = inputs.targets.defined() ? log_shares * inputs.targets.to(log_shares.scalar_type())
+                                                     : log_shares.gather(1, inputs.labels.unsqueeze(1));
+  const at::Tensor loss = ops::fixed_sum(wanted) / -options.normalizer;
   return {.objective = loss, .loss = loss.detach(), .extra = {}, .expert_counts = {}};
 }
 

@@ -84,13 +84,7 @@ at::Tensor Attention::operator()(const at::Tensor& x, const RotaryTables* rotary
   cache->values.narrow(2, past, tokens).copy_(v);
   k = cache->keys.narrow(2, 0, past + tokens);
   v = cache->values.narrow(2, 0, past + tokens);
-  // A token sees itself and all before it: one new token needs no mask, a later chunk a shifted triangle.
-  std::optional<at::Tensor> mask;
-  if (past > 0 && tokens > 1) mask = at::ones({tokens, past + tokens}, x.options().dtype(at::kBool)).tril(past);
-  const at::Tensor heads = at::scaled_dot_product_attention(q, k, v, mask, /*dropout_p=*/0.0,
-                                                            /*is_causal=*/past == 0 && tokens > 1, std::nullopt,
-                                                            /*enable_gqa=*/shape_.kv_heads != shape_.heads);
-  return out_(heads.transpose(1, 2).reshape({batch, tokens, shape_.width}));
+  return out_(ops::cached_attention(q, k, v));
 }
 
 }  // namespace siamese::nn

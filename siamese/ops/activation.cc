@@ -7,6 +7,7 @@
 #include <torch/csrc/autograd/custom_function.h>
 
 #include "siamese/ops/mode.h"
+#include "siamese/ops/one_thread.h"
 #include "siamese/ops/partials.h"
 #include "siamese/ops/scope.h"
 
@@ -61,9 +62,19 @@ class FusedActivation : public torch::autograd::Function<FusedActivation> {
 
 }  // namespace
 
+at::Tensor silu(const at::Tensor& x) {
+  return on_one_thread({x}, [](const Tensors& given) { return at::silu(given[0]); });
+}
+
+at::Tensor sigmoid(const at::Tensor& x) {
+  return on_one_thread({x}, [](const Tensors& given) { return at::sigmoid(given[0]); });
+}
+
 at::Tensor activation(Activation kind, const at::Tensor& x) {
   const PartScope scope("siamese::activation");
-  if (!use_fused("activation", {x})) return plain::activation(kind, x);
+  if (!use_fused("activation", {x})) {
+    return on_one_thread({x}, [&](const Tensors& given) { return plain::activation(kind, given[0]); });
+  }
   return FusedActivation::apply(kind, x);
 }
 

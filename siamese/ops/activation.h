@@ -13,6 +13,11 @@ using kernels::Activation;
 
 at::Tensor activation(Activation kind, const at::Tensor& x);
 
+// x sigmoid(x) and sigmoid(x) of a small tensor: LibTorch's own, which computes the last elements of a thread's share
+// by another formula, on one thread.
+at::Tensor silu(const at::Tensor& x);
+at::Tensor sigmoid(const at::Tensor& x);
+
 namespace plain {
 
 at::Tensor activation(Activation kind, const at::Tensor& x);

@@ -9,8 +9,10 @@
 
 #include "siamese/base/check.h"
 #include "siamese/kernels/attention.h"
+#include "siamese/kernels/partition.h"
 #include "siamese/ops/mode.h"
 #include "siamese/ops/norm.h"
+#include "siamese/ops/one_thread.h"
 #include "siamese/ops/pointers.h"
 #include "siamese/ops/rope.h"
 #include "siamese/ops/scope.h"
@@ -145,10 +147,41 @@ at::Tensor attention(const at::Tensor& qkv, const AttentionArguments& arguments)
   SIAMESE_INVARIANT(arguments.cos.defined() == arguments.sin.defined());
   const PartScope scope("siamese::attention");
   const bool fused = use_fused("attention", {qkv, arguments.q_gain, arguments.k_gain, arguments.v_gain, arguments.cos});
-  if (!fused) return plain::attention(qkv, arguments);
+  if (!fused) {
+    return on_one_thread({qkv, arguments.q_gain, arguments.k_gain, arguments.v_gain}, [&](const Tensors& given) {
+      AttentionArguments detached = arguments;
+      detached.q_gain = given[1];
+      detached.k_gain = given[2];
+      detached.v_gain = given[3];
+      return plain::attention(given[0], detached);
+    });
+  }
   using attention_op::optional_input;
   return attention_op::FusedAttention::apply(qkv, optional_input(arguments.q_gain), optional_input(arguments.k_gain),
                                              optional_input(arguments.v_gain), arguments);
+}
+
+at::Tensor cached_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v) {
+  const PartScope scope("siamese::attention");
+  const int64_t batch = q.size(0), heads = q.size(1), tokens = q.size(2), head_dim = q.size(3);
+  const int64_t kv_heads = k.size(1), all = k.size(2);
+  const int64_t group = heads / kv_heads;
+  // One new token needs no mask, a later chunk a shifted triangle.
+  std::optional<at::Tensor> mask;
+  if (all > tokens && tokens > 1) mask = at::ones({tokens, all}, q.options().dtype(at::kBool)).tril(all - tokens);
+  constexpr int64_t kPartWork = int64_t{1} << 20;  // multiply-adds
+  const int64_t work = 2 * batch * heads * tokens * all * head_dim;
+  const kernels::Partition parts{kv_heads, std::clamp<int64_t>(work / kPartWork, 1, kv_heads)};
+  const at::Tensor out = at::empty({batch, tokens, heads, head_dim}, q.options());
+  for_each_task(parts.parts, [&](int64_t part) {
+    const int64_t first = parts.begin(part);
+    const int64_t count = parts.end(part) - first;
+    const at::Tensor mixed = at::scaled_dot_product_attention(
+        q.narrow(1, first * group, count * group), k.narrow(1, first, count), v.narrow(1, first, count), mask,
+        /*dropout_p=*/0.0, /*is_causal=*/all == tokens && tokens > 1, std::nullopt, /*enable_gqa=*/group != 1);
+    out.narrow(2, first * group, count * group).copy_(mixed.transpose(1, 2));
+  });
+  return out.view({batch, tokens, heads * head_dim});
 }
 
 }  // namespace siamese::ops

@@ -6,6 +6,7 @@
 
 #include "siamese/ops/gradient.h"
 #include "siamese/ops/mode.h"
+#include "siamese/ops/one_thread.h"
 #include "siamese/ops/scope.h"
 
 namespace siamese::ops {
@@ -48,7 +49,22 @@ class FusedEmbedding : public torch::autograd::Function<FusedEmbedding> {
   }
 };
 
+class AddToEach : public torch::autograd::Function<AddToEach> {
+ public:
+  static at::Tensor forward(torch::autograd::AutogradContext*, const at::Tensor& x, const at::Tensor& row) {
+    return x + row;
+  }
+
+  static torch::autograd::tensor_list backward(torch::autograd::AutogradContext* context,
+                                               const torch::autograd::tensor_list& grads) {
+    const OneThread one_thread;
+    return {grads[0], context->needs_input_grad(1) ? grads[0].sum(0) : at::Tensor()};
+  }
+};
+
 }  // namespace
+
+at::Tensor add_to_each(const at::Tensor& x, const at::Tensor& row) { return AddToEach::apply(x, row); }
 
 at::Tensor embedding(const at::Tensor& table, const at::Tensor& indices) {
   const PartScope scope("siamese::embedding");

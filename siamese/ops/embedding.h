@@ -8,6 +8,9 @@ namespace siamese::ops {
 
 at::Tensor embedding(const at::Tensor& table, const at::Tensor& indices);
 
+// x [batch, ...] + row [...], a row for every sample; its gradient is the sum over samples in one order.
+at::Tensor add_to_each(const at::Tensor& x, const at::Tensor& row);
+
 namespace plain {
 
 at::Tensor embedding(const at::Tensor& table, const at::Tensor& indices);

@@ -11,6 +11,7 @@
 #include "siamese/ops/expert_groups.h"
 #include "siamese/ops/gradient.h"
 #include "siamese/ops/mode.h"
+#include "siamese/ops/one_thread.h"
 #include "siamese/ops/partials.h"
 #include "siamese/ops/product.h"
 #include "siamese/ops/scope.h"
@@ -260,7 +261,9 @@ at::Tensor expert_feed_forward(Activation kind, const at::Tensor& x, const at::T
   SIAMESE_INVARIANT(x.dim() == 2 && chosen.dim() == 2 && chosen.sizes() == weights.sizes());
   SIAMESE_INVARIANT(x.size(0) == chosen.size(0) && w_in.size(0) == w_out.size(0));
   if (x.numel() == 0 || !use_fused("expert_feed_forward", {x, weights, w_in, w_out})) {
-    return plain::expert_feed_forward(kind, x, chosen, weights, w_in, w_out);
+    return on_one_thread({x, weights, w_in, w_out}, [&](const Tensors& given) {
+      return plain::expert_feed_forward(kind, given[0], chosen, given[1], given[2], given[3]);
+    });
   }
   return expert_detail::FusedExperts::apply(kind, x, chosen, weights, w_in, w_out);
 }

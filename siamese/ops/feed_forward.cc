@@ -7,6 +7,7 @@
 #include "siamese/base/check.h"
 #include "siamese/ops/linear.h"
 #include "siamese/ops/mode.h"
+#include "siamese/ops/one_thread.h"
 #include "siamese/ops/partials.h"
 #include "siamese/ops/pointers.h"
 #include "siamese/ops/product.h"
@@ -18,7 +19,9 @@ namespace plain {
 
 at::Tensor feed_forward(Activation kind, const at::Tensor& x, const FeedForwardWeights& weights) {
   const at::Tensor projected = linear(x, weights.w_in, weights.b_in);
-  return linear(activation(kind, projected), weights.w_out, weights.b_out);
+  const at::Tensor active =
+      on_one_thread({projected}, [&](const Tensors& given) { return activation(kind, given[0]); });
+  return linear(active, weights.w_out, weights.b_out);
 }
 
 }  // namespace plain

@@ -23,7 +23,7 @@ namespace plain {
 
 HeadLoss head_loss(const at::Tensor& hidden, const at::Tensor& weight, const at::Tensor& targets,
                    const at::Tensor& weights, const HeadLossScales& scales) {
-  const CrossEntropy terms = cross_entropy(at::linear(hidden, weight), targets, weights);
+  const CrossEntropy terms = cross_entropy(product(hidden, weight.t()), targets, weights);
   const at::Tensor objective = terms.nll * scales.nll;
   return {scales.z == 0 ? objective : objective + terms.z * scales.z, terms.nll.detach(), terms.z.detach()};
 }

@@ -11,6 +11,7 @@
 #include "siamese/ops/gradient.h"
 #include "siamese/ops/mode.h"
 #include "siamese/ops/norm.h"
+#include "siamese/ops/one_thread.h"
 #include "siamese/ops/partials.h"
 #include "siamese/ops/pointers.h"
 #include "siamese/ops/scope.h"
@@ -55,6 +56,19 @@ enum Slot { kBranch, kX, kY, kXScale, kGains, kSlots = kGains + 8 };  // then ga
 std::array<at::Tensor, kSlots> slots_of(const Junction& j) {
   return {j.branch,      j.x,           j.y,           j.x_scale,     j.branch_norm.gain, j.branch_norm.bias,
           j.x_norm.gain, j.x_norm.bias, j.y_norm.gain, j.y_norm.bias, j.input_norm.gain,  j.input_norm.bias};
+}
+
+Junction with_slots(Junction j, const Tensors& slots) {
+  j.branch = slots[kBranch];
+  j.x = slots[kX];
+  j.y = slots[kY];
+  j.x_scale = slots[kXScale];
+  size_t next = kGains;
+  for (JunctionNorm* norm : {&j.branch_norm, &j.x_norm, &j.y_norm, &j.input_norm}) {
+    norm->gain = slots[next++];
+    norm->bias = slots[next++];
+  }
+  return j;
 }
 
 // What backward must know beside the tensors.
@@ -228,7 +242,11 @@ JunctionResult junction(const Junction& j) {
   const PartScope scope("siamese::junction");
   const auto slots = slots_of(j);
   if (!one_kind_of_norm(j) || !use_fused("junction", {j.branch, j.x, j.y, j.x_scale, j.y_norm.gain, j.x_norm.gain})) {
-    return plain::junction(j);
+    const Tensors made = all_on_one_thread({slots.begin(), slots.end()}, [&](const Tensors& given) {
+      const JunctionResult result = plain::junction(with_slots(j, given));
+      return Tensors{result.x, result.y, result.input, result.x_sum};
+    });
+    return {made[0], made[1], made[2], made[3]};
   }
   const auto shape = c10::make_intrusive<Shape>();
   for (const JunctionNorm* norm : norms_of(j)) shape->numbers.layer |= norm->present && norm->layer;

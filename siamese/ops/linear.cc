@@ -6,6 +6,7 @@
 #include <torch/csrc/autograd/custom_function.h>
 
 #include "siamese/ops/mode.h"
+#include "siamese/ops/one_thread.h"
 #include "siamese/ops/partials.h"
 #include "siamese/ops/pointers.h"
 #include "siamese/ops/product.h"
@@ -15,7 +16,11 @@ namespace siamese::ops {
 namespace plain {
 
 at::Tensor linear(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias) {
-  return at::linear(x, weight, bias);
+  std::vector<int64_t> shape = x.sizes().vec();
+  shape.back() = weight.size(0);
+  const at::Tensor y = product(x.reshape({-1, x.size(-1)}), weight.t()).view(shape);
+  if (!bias.defined()) return y;
+  return on_one_thread({y, bias}, [](const Tensors& given) { return given[0] + given[1]; });
 }
 
 }  // namespace plain

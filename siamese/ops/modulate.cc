@@ -10,6 +10,7 @@
 #include "siamese/base/check.h"
 #include "siamese/kernels/modulate.h"
 #include "siamese/ops/mode.h"
+#include "siamese/ops/one_thread.h"
 #include "siamese/ops/partials.h"
 #include "siamese/ops/pointers.h"
 #include "siamese/ops/scope.h"
@@ -101,14 +102,19 @@ at::Tensor modulate(const at::Tensor& x, const at::Tensor& shift, const at::Tens
   const PartScope scope("siamese::modulate");
   check_shapes(x, shift);
   check_shapes(x, scale);
-  if (x.numel() == 0 || !use_fused("modulate", {x, shift, scale})) return plain::modulate(x, shift, scale);
+  if (x.numel() == 0 || !use_fused("modulate", {x, shift, scale})) {
+    return on_one_thread({x, shift, scale},
+                         [](const Tensors& given) { return plain::modulate(given[0], given[1], given[2]); });
+  }
   return FusedModulate::apply(x, scale, as_optional(shift));
 }
 
 at::Tensor gate(const at::Tensor& x, const at::Tensor& gate) {
   const PartScope scope("siamese::modulate");
   check_shapes(x, gate);
-  if (x.numel() == 0 || !use_fused("gate", {x, gate})) return plain::gate(x, gate);
+  if (x.numel() == 0 || !use_fused("gate", {x, gate})) {
+    return on_one_thread({x, gate}, [](const Tensors& given) { return plain::gate(given[0], given[1]); });
+  }
   return FusedModulate::apply(x, gate, as_optional(at::Tensor()));
 }
 

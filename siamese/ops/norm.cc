@@ -9,6 +9,7 @@
 #include "siamese/kernels/layer_norm.h"
 #include "siamese/kernels/rms_norm.h"
 #include "siamese/ops/mode.h"
+#include "siamese/ops/one_thread.h"
 #include "siamese/ops/partials.h"
 #include "siamese/ops/pointers.h"
 #include "siamese/ops/scope.h"
@@ -131,13 +132,18 @@ class LayerNorm : public torch::autograd::Function<LayerNorm> {
 
 at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& gain, double eps) {
   const PartScope scope("siamese::norm");
-  if (!use_fused("rms_norm", {x, gain})) return plain::rms_norm(x, gain, eps);
+  if (!use_fused("rms_norm", {x, gain})) {
+    return on_one_thread({x, gain}, [&](const Tensors& given) { return plain::rms_norm(given[0], given[1], eps); });
+  }
   return RmsNorm::apply(x, if_defined(gain), eps);
 }
 
 at::Tensor layer_norm(const at::Tensor& x, const at::Tensor& gain, const at::Tensor& bias, double eps) {
   const PartScope scope("siamese::norm");
-  if (!use_fused("layer_norm", {x, gain, bias})) return plain::layer_norm(x, gain, bias, eps);
+  if (!use_fused("layer_norm", {x, gain, bias})) {
+    return on_one_thread({x, gain, bias},
+                         [&](const Tensors& given) { return plain::layer_norm(given[0], given[1], given[2], eps); });
+  }
   return LayerNorm::apply(x, if_defined(gain), if_defined(bias), eps);
 }
 

@@ -8,9 +8,12 @@
 #include <ATen/Parallel.h>
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/dispatch/Dispatcher.h>
+#include <torch/csrc/autograd/custom_function.h>
 
 #include "siamese/kernels/outer_products.h"
+#include "siamese/kernels/partition.h"
 #include "siamese/ops/gradient.h"
+#include "siamese/ops/one_thread.h"
 #include "siamese/ops/scope.h"
 
 namespace siamese::ops {
@@ -33,18 +36,100 @@ const c10::TypedOperatorHandle<OneDnnLinear>* onednn_linear() {
 // Below this many multiply-adds oneDNN's fixed cost of about 12 us a call is more than what it saves.
 constexpr int64_t kWorthOneDnn = int64_t{1} << 24;
 
-at::Tensor multiply_best(const at::Tensor& x, const at::Tensor& w) {
-  const at::AutoDispatchBelowAutograd no_autograd;
-  const bool large = x.size(0) * x.size(1) * w.size(0) >= kWorthOneDnn;
-  if (!large || !x.is_cpu() || x.scalar_type() != at::kFloat || onednn_linear() == nullptr) return at::mm(x, w.t());
-  return onednn_linear()->call(x, w, std::nullopt, "none", c10::List<std::optional<at::Scalar>>(), std::nullopt);
+// Terms of a sum that oneDNN never cuts by its threads.
+constexpr int64_t kLongSum = int64_t{1} << 14;
+
+at::Tensor onednn_product(const at::Tensor& a, const at::Tensor& b) {
+  return onednn_linear()->call(a, b.t(), std::nullopt, "none", c10::List<std::optional<at::Scalar>>(), std::nullopt);
 }
+
+// Where a long k meets few elements (20000 and 512 x 512 in oneDNN 3), oneDNN may cut k by its threads: there in parts
+// that are short enough, added in order.
+at::Tensor onednn_product_in_order(const at::Tensor& a, const at::Tensor& b) {
+  const int64_t k = a.size(1);
+  const bool few_elements = a.size(0) <= 512 && b.size(1) <= 512;
+  if (k <= kLongSum || !few_elements) return onednn_product(a, b);
+  const kernels::Partition parts{k, (k + kLongSum - 1) / kLongSum};
+  at::Tensor sum;
+  for (int64_t part = 0; part < parts.parts; ++part) {
+    const int64_t begin = parts.begin(part);
+    const int64_t length = parts.end(part) - begin;
+    const at::Tensor more = onednn_product(a.narrow(1, begin, length).contiguous(), b.narrow(0, begin, length));
+    sum = part == 0 ? more : sum.add_(more);
+  }
+  return sum;
+}
+
+// How a product is cut: along its longer side, in whole vectors, into at most kMostParts.
+struct Cut {
+  static constexpr int64_t kPartWork = int64_t{1} << 18;  // multiply-adds that are worth a thread
+  static constexpr int64_t kMostParts = 16;
+  static constexpr int64_t kVector = 16;
+
+  Cut(int64_t rows, int64_t k, int64_t cols) : by_rows(rows >= cols), size(std::max(rows, cols)) {
+    const int64_t vectors = (size + kVector - 1) / kVector;
+    const int64_t most = std::min(vectors, kMostParts);
+    parts = {vectors, std::clamp<int64_t>(rows * k * cols / kPartWork, 1, std::max<int64_t>(1, most))};
+  }
+
+  int64_t begin(int64_t part) const { return parts.begin(part) * kVector; }
+  int64_t length(int64_t part) const { return std::min(size, parts.end(part) * kVector) - begin(part); }
+
+  bool by_rows;
+  int64_t size;
+  kernels::Partition parts;
+};
+
+// a b in parts.
+at::Tensor multiply_in_parts(const at::Tensor& a, const at::Tensor& b) {
+  const Cut cut(a.size(0), a.size(1), b.size(1));
+  if (cut.parts.parts == 1) {
+    const OneThread one_thread;
+    return at::mm(a, b);
+  }
+  const at::Tensor out = at::empty({a.size(0), b.size(1)}, a.options());
+  for_each_task(cut.parts.parts, [&](int64_t part) {
+    const at::AutoDispatchBelowAutograd no_autograd;
+    const int64_t begin = cut.begin(part);
+    const int64_t length = cut.length(part);
+    at::Tensor to = out.narrow(cut.by_rows ? 0 : 1, begin, length);
+    at::mm_out(to, cut.by_rows ? a.narrow(0, begin, length) : a, cut.by_rows ? b : b.narrow(1, begin, length));
+  });
+  return out;
+}
+
+// a b. oneDNN sums an element over k in one order however rows and columns are cut, if there is more than one of each
+// and the left side is not transposed; MKL, which has the small products, does not.
+at::Tensor matrix_product(const at::Tensor& a, const at::Tensor& b) {
+  const at::AutoDispatchBelowAutograd no_autograd;
+  if (!a.is_cpu() || a.numel() == 0 || b.numel() == 0) return at::mm(a, b);
+  const bool large = a.size(0) * a.size(1) * b.size(1) >= kWorthOneDnn && a.scalar_type() == at::kFloat;
+  const bool in_order = a.is_contiguous() && a.size(0) > 1 && b.size(1) > 1;
+  return large && in_order && onednn_linear() != nullptr ? onednn_product_in_order(a, b) : multiply_in_parts(a, b);
+}
+
+class Product : public torch::autograd::Function<Product> {
+ public:
+  static at::Tensor forward(torch::autograd::AutogradContext* context, const at::Tensor& a, const at::Tensor& b) {
+    context->save_for_backward({a, b});
+    return matrix_product(a, b);
+  }
+
+  static torch::autograd::tensor_list backward(torch::autograd::AutogradContext* context,
+                                               const torch::autograd::tensor_list& grads) {
+    const auto saved = context->get_saved_variables();
+    return {context->needs_input_grad(0) ? matrix_product(grads[0], saved[1].t()) : at::Tensor(),
+            context->needs_input_grad(1) ? matrix_product(saved[0].t(), grads[0]) : at::Tensor()};
+  }
+};
 
 }  // namespace
 
-at::Tensor times_transposed(const at::Tensor& x, const at::Tensor& w) { return multiply_best(x, w.detach()); }
+at::Tensor times_transposed(const at::Tensor& x, const at::Tensor& w) { return matrix_product(x, w.detach().t()); }
 
-at::Tensor times(const at::Tensor& y, const at::Tensor& w) { return multiply_best(y, w.detach().t()); }
+at::Tensor times(const at::Tensor& y, const at::Tensor& w) { return matrix_product(y, w.detach()); }
+
+at::Tensor product(const at::Tensor& a, const at::Tensor& b) { return Product::apply(a, b); }
 
 void add_weight_gradient(const at::Tensor& gradient, const at::Tensor& given_dy, const at::Tensor& given_x) {
   const PartScope scope("siamese::linear");

@@ -9,6 +9,7 @@
 #include "siamese/base/check.h"
 #include "siamese/kernels/route.h"
 #include "siamese/ops/mode.h"
+#include "siamese/ops/one_thread.h"
 #include "siamese/ops/partials.h"
 #include "siamese/ops/reduce.h"
 #include "siamese/ops/scope.h"
@@ -96,8 +97,7 @@ namespace plain {
 Routing route(const at::Tensor& logits, int64_t k, bool renormalise) {
   const int64_t rows = logits.size(0);
   const int64_t experts = logits.size(1);
-  // Not at::softmax, whose backward has other last bits at other thread counts.
-  const at::Tensor p = at::log_softmax(logits, -1).exp();
+  const at::Tensor p = at::softmax(logits, -1);
   const at::Tensor order = std::get<1>(logits.detach().sort(/*stable=*/true, /*dim=*/-1, /*descending=*/true));
   const at::Tensor chosen = order.narrow(1, 0, k).contiguous();
   at::Tensor weights = p.gather(1, chosen);
@@ -115,7 +115,13 @@ Routing route(const at::Tensor& logits, int64_t k, bool renormalise) {
 Routing route(const at::Tensor& logits, int64_t k, bool renormalise) {
   const PartScope scope("siamese::router");
   SIAMESE_INVARIANT(logits.dim() == 2 && k >= 1 && k <= logits.size(1));
-  if (logits.numel() == 0 || !use_fused("route", {logits})) return plain::route(logits, k, renormalise);
+  if (logits.numel() == 0 || !use_fused("route", {logits})) {
+    const Tensors made = all_on_one_thread({logits}, [&](const Tensors& given) {
+      const Routing routing = plain::route(given[0], k, renormalise);
+      return Tensors{routing.chosen, routing.weights, routing.balance, routing.z, routing.counts};
+    });
+    return {made[0], made[1], made[2], made[3], made[4]};
+  }
   const auto made = route_detail::FusedRoute::apply(logits, k, renormalise);
   return {made[0], made[1], made[2], made[3], made[4]};
 }

@@ -4,14 +4,13 @@
 #include <vector>
 
 #include <ATen/ATen.h>
-#include <ATen/Parallel.h>
-#include <c10/core/GradMode.h>
 #include <torch/csrc/autograd/custom_function.h>
 
 #include "siamese/kernels/partition.h"
 #include "siamese/kernels/reduce.h"
 #include "siamese/kernels/stream_mix.h"
 #include "siamese/ops/mode.h"
+#include "siamese/ops/one_thread.h"
 
 namespace siamese::ops {
 namespace row_linear_detail {
@@ -27,13 +26,8 @@ kernels::Partition parts_of(const at::Tensor& flat) {
 // body(part, first row, rows) for each part; inside, a product runs on one thread.
 template <class Body>
 void for_each_part(const kernels::Partition& partition, const Body& body) {
-  // A loop of one turn would not be shared, and leave the library its threads: hence at least two.
-  at::parallel_for(0, std::max<int64_t>(2, partition.parts), 1, [&](int64_t first, int64_t last) {
-    const c10::NoGradGuard no_grad;  // of this thread
-    for (int64_t part = first; part < std::min<int64_t>(last, partition.parts); ++part) {
-      body(part, partition.begin(part), partition.end(part) - partition.begin(part));
-    }
-  });
+  for_each_task(partition.parts,
+                [&](int64_t part) { body(part, partition.begin(part), partition.end(part) - partition.begin(part)); });
 }
 
 // The parts of the weight's gradient added in order.
@@ -142,7 +136,8 @@ class RowProject : public torch::autograd::Function<RowProject> {
 namespace plain {
 
 RowProjection row_project(const at::Tensor& x, const at::Tensor& weight) {
-  return {ops::row_linear(x, weight), x.square().sum(-1, true), x};
+  const at::Tensor squares = on_one_thread({x}, [](const Tensors& given) { return given[0].square().sum(-1, true); });
+  return {ops::row_linear(x, weight), squares, x};
 }
 
 }  // namespace plain

@@ -8,6 +8,7 @@
 
 #include "siamese/kernels/sinkhorn.h"
 #include "siamese/ops/mode.h"
+#include "siamese/ops/one_thread.h"
 #include "siamese/ops/partials.h"
 
 namespace siamese::ops {
@@ -66,7 +67,7 @@ class FusedSinkhorn : public torch::autograd::Function<FusedSinkhorn> {
 
 at::Tensor sinkhorn(const at::Tensor& logits, int64_t iterations) {
   if (logits.size(-1) > kernels::kMaxSinkhornSize || !use_fused("sinkhorn", {logits})) {
-    return plain::sinkhorn(logits, iterations);
+    return on_one_thread({logits}, [&](const Tensors& given) { return plain::sinkhorn(given[0], iterations); });
   }
   return sinkhorn_detail::FusedSinkhorn::apply(logits, iterations);
 }

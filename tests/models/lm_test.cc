@@ -93,7 +93,7 @@ TEST(Lm, SameBitsAtOneAndTwoThreads) {
       const Inputs inputs = random_inputs(config, 32, 4);
       at::set_num_threads(1);
       const auto one = loss_and_gradients(*model, inputs, {.normalizer = 3072});
-      for (const int threads : {2}) {  // at three, MKL's products were seen to end in other bits
+      for (const int threads : {2}) {  // more: threads_test.cc
         at::set_num_threads(threads);
         const auto more = loss_and_gradients(*model, inputs, {.normalizer = 3072});
         EXPECT_EQ(one.first, more.first) << scheme << " at " << threads << " threads";

@@ -65,18 +65,28 @@ TEST(Families, RecomputedActivationsGiveTheSameBits) {
   }
 }
 
-// Large enough that work is shared between threads.
-TEST(Families, OneThreadOrTwoGiveTheSameBits) {
+// Once small and odd, fused and plain, once large enough that work is shared between threads.
+TEST(Families, AnyNumberOfThreadsGivesTheSameBits) {
   const TemporaryFolder folder("families_threads");
-  for (const auto& family : other_families()) {
-    SCOPED_TRACE(family);
-    for (const std::string threads : {"1", "2"}) {
-      std::vector<std::string> larger = {"model.width=64", "train.batch=16",           "train.micro_batch=16",
-                                         "train.steps=4",  "train.checkpoint_every=0", "engine.threads=" + threads};
-      larger.push_back(family == "moe" ? "model.context=96" : "model.image=32");
-      start_run(tiny_family(family, larger), folder / (family + threads), false, "", {});
+  const std::vector<std::vector<std::string>> sizes = {{"train.batch=5", "train.micro_batch=5", "engine.ops=auto"},
+                                                       {"train.batch=7", "train.micro_batch=7", "engine.ops=plain"},
+                                                       {"train.batch=16", "train.micro_batch=16", "model.width=64"}};
+  for (const std::string family : {"lm", "moe", "vit", "dit"}) {
+    for (size_t size = 0; size < sizes.size(); ++size) {
+      const auto run = [&](int threads) {
+        return folder / (family + std::to_string(size) + "_" + std::to_string(threads));
+      };
+      for (const int threads : {1, 2, 3, 7}) {
+        SCOPED_TRACE(run(threads));
+        std::vector<std::string> all = {"train.steps=4", "train.checkpoint_every=0",
+                                        "engine.threads=" + std::to_string(threads)};
+        all.insert(all.end(), sizes[size].begin(), sizes[size].end());
+        const bool text = family == "lm" || family == "moe";
+        if (size == 2) all.push_back(text ? "model.context=96" : "model.image=32");
+        start_run(family == "lm" ? tiny_config(all) : tiny_family(family, all), run(threads), false, "", {});
+        expect_same_runs(run(1), run(threads), 4);
+      }
     }
-    expect_same_runs(folder / (family + "1"), folder / (family + "2"), 4);
   }
 }
 

@@ -137,18 +137,6 @@ TEST(Resume, AFinishedRunIsLeftAsItIs) {
   EXPECT_EQ(io::read_file(folder / "run" / "metrics.jsonl"), before);
 }
 
-TEST(Resume, OneThreadOrTwoGiveTheSameBits) {
-  const TemporaryFolder folder("threads");
-  const std::vector<std::string> larger = {"model.width=64", "model.context=96", "train.batch=16", "train.steps=4",
-                                           "train.checkpoint_every=0"};
-  for (const int threads : {1, 2}) {
-    auto overrides = larger;
-    overrides.push_back("engine.threads=" + std::to_string(threads));
-    start_run(tiny_config(overrides), folder / std::to_string(threads), false, "", {});
-  }
-  expect_same_runs(folder / "1", folder / "2", 4);
-}
-
 TEST(Resume, RecomputationAndAccumulationKeepTheirPromises) {
   const TemporaryFolder folder("recompute");
   start_run(tiny_config(), folder / "kept", false, "", {});

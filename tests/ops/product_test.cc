@@ -1,0 +1,106 @@
+#include "siamese/ops/product.h"
+
+#include "tests/support/threads.h"
+
+#include "siamese/ops/one_thread.h"
+
+namespace siamese::ops {
+namespace product_test {
+
+using testing::randn;
+
+// However a matrix lies in memory, and however its product is cut.
+TEST(Product, IsTheProductForwardAndGradient) {
+  for (const auto& [rows, k, cols] : std::vector<std::array<int64_t, 3>>{
+           {1, 1, 1}, {5, 3, 7}, {1, 300, 2000}, {2000, 300, 1}, {130, 70, 517}, {517, 70, 130}, {300, 260, 300}}) {
+    at::Tensor a = randn({rows, k}, 1);
+    at::Tensor b = randn({k, cols}, 2);
+    const at::Tensor weights = randn({rows, cols}, 3);
+    const at::Tensor wanted = (a.unsqueeze(2) * b.unsqueeze(0)).sum(1);
+    for (const int layout : {0, 1, 2, 3}) {
+      a = layout % 2 == 0 ? a.contiguous() : a.t().contiguous().t();
+      b = layout < 2 ? b.contiguous() : b.t().contiguous().t();
+      for (const at::ScalarType dtype : {at::kDouble, at::kFloat}) {
+        const double tolerance = dtype == at::kDouble ? 1e-13 : 1e-5;
+        const std::vector<at::Tensor> inputs = {a.to(dtype).set_requires_grad(true),
+                                                b.to(dtype).set_requires_grad(true)};
+        const at::Tensor y = product(inputs[0], inputs[1]);
+        const auto gradients = torch::autograd::grad({y}, inputs, {weights.to(dtype)});
+        testing::expect_close(y, wanted, tolerance, "product");
+        testing::expect_close(gradients[0], at::mm(weights, b.t()), tolerance, "left");
+        testing::expect_close(gradients[1], at::mm(a.t(), weights), tolerance, "right");
+      }
+    }
+  }
+}
+
+TEST(Product, OfNothingIsZero) {
+  EXPECT_EQ(product(at::ones({0, 3}), at::ones({3, 2})).sizes(), (std::vector<int64_t>{0, 2}));
+  EXPECT_TRUE(at::equal(product(at::ones({2, 0}), at::ones({0, 3})), at::zeros({2, 3})));
+}
+
+// Long sums and few elements are where oneDNN cuts the sum itself.
+TEST(Product, LongSumsAtAnyThreadCount) {
+  const testing::ThreadsGuard guard;
+  for (const auto& [rows, k, cols] :
+       std::vector<std::array<int64_t, 3>>{{32, 24000, 64}, {1, 8192, 2100}, {64, 300, 1000}}) {
+    const at::Tensor x = randn({rows, k}, 1, at::kFloat);
+    const at::Tensor w = randn({cols, k}, 2, at::kFloat);
+    const at::Tensor straight = w.t().contiguous();
+    at::Tensor transposed, plain;
+    for (const int threads : {1, 2, 7}) {
+      at::set_num_threads(threads);
+      const at::Tensor a = times_transposed(x, w);
+      const at::Tensor b = times(x, straight);
+      if (threads == 1) {
+        transposed = a;
+        plain = b;
+      }
+      testing::expect_same_bits(a, transposed, "x w^T at " + std::to_string(threads));
+      testing::expect_same_bits(b, plain, "x w at " + std::to_string(threads));
+    }
+  }
+}
+
+TEST(OneThread, HoldsInItsScopeAndInEveryTask) {
+  const testing::ThreadsGuard guard;
+  at::set_num_threads(3);
+  {
+    const OneThread outer;
+    EXPECT_EQ(at::get_num_threads(), 1);
+    { const OneThread inner; }
+    EXPECT_EQ(at::get_num_threads(), 1);
+  }
+  EXPECT_EQ(at::get_num_threads(), 3);
+  for (const int64_t tasks : {0, 1, 2, 50}) {
+    std::vector<int> seen(static_cast<size_t>(tasks), 0);
+    for_each_task(tasks, [&](int64_t task) { seen[static_cast<size_t>(task)] += at::get_num_threads(); });
+    EXPECT_EQ(seen, std::vector<int>(static_cast<size_t>(tasks), 1));
+  }
+  EXPECT_THROW(for_each_task(2, [](int64_t) { throw std::runtime_error("in a task"); }), std::runtime_error);
+  EXPECT_EQ(at::get_num_threads(), 3);
+}
+
+TEST(OneThread, ExpressionsKeepTheirGradients) {
+  const at::Tensor x = testing::leaf(randn({3, 4}, 1));
+  const at::Tensor gain = testing::leaf(randn({4}, 2));
+  const at::Tensor fixed = randn({4}, 3);
+  const auto expression = [](const Tensors& given) {
+    return Tensors{given[0] * given[1] + given[3], {}, (given[0] > 0).to(at::kLong), given[0]};
+  };
+  const Tensors made = all_on_one_thread({x, gain, {}, fixed}, expression);
+  ASSERT_EQ(made.size(), 4U);
+  EXPECT_FALSE(made[1].defined());
+  EXPECT_FALSE(made[2].requires_grad());
+  const at::Tensor weights = randn({3, 4}, 4);
+  for (int time = 0; time < 2; ++time) {  // a graph may be run again
+    const auto got = torch::autograd::grad({(made[0] * weights + made[3]).sum()}, {x, gain}, {}, true);
+    testing::expect_same_bits(got[0], weights * gain + 1, "x");
+    testing::expect_close(got[1], (weights * x).sum(0), 1e-14, "gain");
+  }
+  const auto one_output = torch::autograd::grad({made[3].sum()}, {x}, {}, true);
+  testing::expect_same_bits(one_output[0], at::ones({3, 4}), "through an input that is an output");
+}
+
+}  // namespace product_test
+}  // namespace siamese::ops
