@@ -35,9 +35,10 @@ def chosen(lab: Lab, calls: list[tuple[str, str]], most: int, *about: str) -> li
 
 def kills(lab: Lab) -> None:
     trials = []
-    for stage in stages(lab, verbs()):
+    for stage in stages(lab, verbs(lab)):
         verb = stage.verb
-        for number in chosen(lab, stage.calls, 2, "kills", verb.name):
+        most = 3 if verb.name in ("train", "train --overwrite", "resume", "sweep") else 1
+        for number in chosen(lab, stage.calls, most, "kills", verb.name):
             name, path = stage.calls[number - 1]
             ways = ["kill", "half"] if name == "write" else ["kill"]
             for way in [lab.dice("kills", verb.name, str(number)).choice(ways)] if lab.short else ways:
@@ -68,7 +69,7 @@ def fitting_errors(name: str) -> list[tuple[int, bool]]:
 
 def errors(lab: Lab) -> None:
     trials = []
-    for stage in stages(lab, verbs()):
+    for stage in stages(lab, verbs(lab)):
         verb = stage.verb
         for number in chosen(lab, stage.calls, 1, "errors", verb.name):
             name, path = stage.calls[number - 1]
@@ -92,8 +93,8 @@ def errors(lab: Lab) -> None:
 def reads(lab: Lab) -> None:
     """A file that cannot be read is said to be just that, whatever verb asked for it."""
     trials = []
-    wanted = [verb for verb in [*verbs(), *READERS] if verb.world not in ("nothing", "plan")]
-    for stage in stages(lab, lab.sample(wanted, 5, "reads"), reads="1"):
+    wanted = [verb for verb in [*verbs(lab), *READERS] if verb.world not in ("nothing", "plan")]
+    for stage in stages(lab, lab.sample(wanted, 4, "reads"), reads="1"):
         verb = stage.verb
         for number in chosen(lab, stage.calls, 2, "reads", verb.name):
             name, path = stage.calls[number - 1]

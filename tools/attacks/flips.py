@@ -6,7 +6,7 @@ import struct
 from dataclasses import dataclass
 from pathlib import Path
 
-from .lab import TINY, Done, Lab, bad_manners, differences, files_below, records, snapshot
+from .lab import CONFIG, TINY, Done, Lab, bad_manners, differences, files_below, records, snapshot
 from .verbs import CONVERT, RESUME, SWEEP_HERE, TRAIN, UPCYCLE, copy, fifth_line, kill_at, world
 
 TEXT = ["data.source=text", "data.train=text", "model.vocab=0"]
@@ -18,7 +18,7 @@ READERS = [
     [*CONVERT, "out"],
     UPCYCLE,
     ["probe", "run", "--inputs", "in.safetensors", "--out", "probed.safetensors"],
-    ["train", "arithmetic-small", *TINY, "--quiet", "init.from=run", "--out", "next"],
+    ["train", CONFIG, *TINY, "--quiet", "init.from=run", "--out", "next"],
 ]
 
 
@@ -159,7 +159,8 @@ def sweep_trials(lab: Lab) -> list:
             if damage.file == "record.jsonl":
                 now = records(home / "record.jsonl")
                 return bad_manners(done) + [f"lost from the record: {str(line)[:80]}" for line in kept if line not in now]
-            return verdict(done, damage.words, differences(end, snapshot(home), damage.file))
+            words = [*damage.words, str(Path(damage.file).parent)]  # the run's folder is enough
+            return verdict(done, words, differences(end, snapshot(home), damage.file))
 
         trials.append(("flips", f"sweep, {Path(damage.file).name}", f"{damage.file} {damage.how}", trial))
     return trials

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
+CONFIG = str(HERE.parent.parent / "configs" / "arithmetic-small.yaml")
 DOCUMENTED = {0, 1, 2, 3, 4, 75}
 CLOCK = ("step_ms", "tokens_per_s", "samples_per_s", "seconds")
 ABOUT_THE_RUN = ("status", "scheme", "label", "step", "steps", "parameters", "seed", "lr", "message")
@@ -206,6 +207,8 @@ class Lab:
                 self.findings.append(Finding(attack, verb, how, problems))
             shutil.rmtree(folder, ignore_errors=True)
 
+        if self.ends is not None:  # what time allows is then a fair sample
+            self.dice("order").shuffle(trials)
         self.parallel(one, trials)
 
 

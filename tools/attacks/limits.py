@@ -32,7 +32,7 @@ def limits(lab: Lab) -> None:
         return
     unmount(test)
     trials = []
-    for stage in stages(lab, lab.sample(verbs(), 4, "limits")):
+    for stage in stages(lab, lab.sample(verbs(lab), 4, "limits")):
         verb = stage.verb
         start = lab.new_folder() / "home"
         shutil.copytree(stage.template, start)

@@ -6,10 +6,10 @@ import struct
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from .lab import TINY, Lab, differences, snapshot
+from .lab import CONFIG, TINY, Lab, differences, snapshot
 
 SWEEP = """sweep: small
-config: arithmetic-small
+config: %s
 set: {%s}
 variants:
   - {model.residual: pre}
@@ -38,8 +38,8 @@ class Verb:
     inside: list[str] = field(default_factory=list)
 
 
-TRAIN = ["train", "arithmetic-small", *TINY, "--quiet"]
-OTHER = ["train", "arithmetic-small", *TINY, "train.seed=7", "--quiet"]  # another run than TRAIN
+TRAIN = ["train", CONFIG, *TINY, "--quiet"]
+OTHER = ["train", CONFIG, *TINY, "train.seed=7", "--quiet"]  # another run than TRAIN
 RESUME = ["resume", "run", "--quiet"]
 CONVERT = ["convert", "run", "--from", "siamese", "--to", "hf-llama", "-o"]
 SWEEP_HERE = ["sweep", "sweep.yaml", "--out", "sweep", "--quiet"]
@@ -48,7 +48,15 @@ PROBE = ["probe", "run", "--inputs", "in.safetensors", "--out", "probed.safetens
 SAMPLE = ["sample", "dit", "--n", "2", "--steps", "2", "--grid", "drawn.png", "--out", "drawn.safetensors"]
 
 
-def verbs() -> list[Verb]:
+# Their like is in the short form already.
+LONG_FORM = ("sweep, continued", "report of a sweep", "convert to a file")
+
+
+def verbs(lab: Lab) -> list[Verb]:
+    return [verb for verb in all_verbs() if not (lab.short and verb.name in LONG_FORM)]
+
+
+def all_verbs() -> list[Verb]:
     simple = [
         Verb("upcycle", "finished", UPCYCLE, [UPCYCLE]),
         Verb("convert to a folder", "finished", [*CONVERT, "out"], [[*CONVERT, "out"]]),
@@ -72,7 +80,7 @@ def verbs() -> list[Verb]:
 
 def plan(home: Path) -> None:
     settings = ", ".join(f"{key}: {value}" for key, value in (text.split("=") for text in TINY) if "residual" not in key)
-    (home / "sweep.yaml").write_text(SWEEP % settings)
+    (home / "sweep.yaml").write_text(SWEEP % (CONFIG, settings))
 
 
 def must(lab: Lab, home: Path, arguments: list[str]) -> None:
@@ -109,14 +117,15 @@ def world(lab: Lab, name: str) -> Path:
     """The folder of that name, made when it is first asked for."""
 
     def make(home: Path) -> None:
-        if name in ("finished", "converted", "half"):
+        if name == "converted":
+            shutil.copytree(world(lab, "finished"), home, dirs_exist_ok=True)
+            must(lab, home, [*CONVERT, "out"])
+        elif name in ("finished", "half"):
             if name == "half":
                 kill_at(lab, home, [*TRAIN, "--out", "run"], fifth_line)
             else:
                 must(lab, home, [*TRAIN, "--out", "run"])
                 probe_inputs(home)
-            if name == "converted":
-                must(lab, home, [*CONVERT, "out"])
         elif name == "other":
             must(lab, home, [*OTHER, "--out", "run"])
         elif name in ("plan", "swept", "half swept"):
@@ -128,7 +137,7 @@ def world(lab: Lab, name: str) -> Path:
         elif name == "dit":
             images = ["model.family=dit", "data.source=shapes", "model.image=8", "train.steps=1", "model.norm=layer"]
             tiny = [text for text in TINY if not text.startswith(("data.", "model.context"))]
-            must(lab, home, ["train", "arithmetic-small", *tiny, *images, "--out", "dit", "--quiet"])
+            must(lab, home, ["train", CONFIG, *tiny, *images, "--out", "dit", "--quiet"])
 
     return lab.template(name, make)
 
