@@ -44,6 +44,7 @@ test: setup check ## every check and test
 check: ## the checks that need no build: includes, file length, formatting, README
 	$(call say,Checking the tree)
 	python3 tools/test_tools.py
+	python3 tools/test_attack.py
 	python3 benchmarks/test_render.py
 	python3 tools/check_includes.py
 	python3 tools/check_tree.py

@@ -1,0 +1,232 @@
+"""Damaged files: a flipped bit, a cut, a loss. What a verb reads is either named (an error, or a warning and the run goes
+on) or makes no difference; a result that silently changed is what this looks for."""
+
+import shutil
+import struct
+from dataclasses import dataclass
+from pathlib import Path
+
+from .lab import CONFIG, TINY, Done, Lab, bad_manners, differences, files_below, records, snapshot
+from .verbs import CONVERT, RESUME, SWEEP_HERE, TRAIN, UPCYCLE, copy, fifth_line, kill_at, world
+
+TEXT = ["data.source=text", "data.train=text", "model.vocab=0"]
+FROM_TEXT = [*TRAIN, *TEXT, "eval.problems=0", "--out", "run"]
+READERS = [
+    ["eval", "run", "--json"],
+    ["generate", "run", "--prompt", "1+2="],
+    ["inspect", "run/step6", "--json"],
+    [*CONVERT, "out"],
+    UPCYCLE,
+    ["probe", "run", "--inputs", "in.safetensors", "--out", "probed.safetensors"],
+    ["train", CONFIG, *TINY, "--quiet", "init.from=run", "--out", "next"],
+]
+
+
+@dataclass
+class Damage:
+    """To one file: `how` for people, `act` on its path, `words` of which one must be said."""
+
+    file: str
+    how: str
+    act: object
+    words: list[str]
+
+
+def words_for(path: Path, offset: int) -> list[str]:
+    """What names the damage: the file, its checkpoint, the key of a config, the tensor."""
+    words = [path.name]
+    if path.parent.name.startswith("step"):
+        words.append(path.parent.name)
+    data = path.read_bytes()
+    if path.suffix == ".yaml":
+        line = data[: data.find(b"\n", offset)].rpartition(b"\n")[2]
+        words.append(line.split(b":")[0].strip().decode(errors="replace"))
+    return [word for word in words if word]
+
+
+def flip(offset: int, bit: int):
+    def act(path: Path) -> None:
+        data = bytearray(path.read_bytes())
+        data[offset] ^= 1 << bit
+        path.write_bytes(data)
+
+    return act
+
+
+def offsets(path: Path, dice, most: int) -> list[int]:
+    """Spread over the file; of a file of tensors some in its header, some in its data."""
+    size = path.stat().st_size
+    if path.suffix != ".safetensors":
+        return sorted(dice.sample(range(size), min(size, most)))
+    (header,) = struct.unpack("<Q", path.read_bytes()[:8])
+    places = [dice.randrange(8), *(dice.randrange(8, 8 + header) for _ in range(most // 3))]
+    return sorted({*places, *(dice.randrange(8 + header, size) for _ in range(most - len(places)))})
+
+
+def damages(lab: Lab, home: Path, below: str, *about: str) -> list[Damage]:
+    found = []
+    for path in files_below(home / below):
+        name = str(path.relative_to(home))
+        dice = lab.dice("flips", name, *about)
+        if path.stat().st_size == 0:
+            continue
+        bits = [(offset, dice.randrange(8)) for offset in offsets(path, dice, 3 if lab.short else 24)]
+        for offset, bit in lab.sample(bits, 1, name, *about):
+            found.append(Damage(name, f"bit {bit} of byte {offset}", flip(offset, bit), words_for(path, offset)))
+        half = path.stat().st_size // 2
+        losses = [
+            Damage(name, "cut in half", lambda path, half=half: path.write_bytes(path.read_bytes()[:half]), [path.name]),
+            Damage(name, "emptied", lambda path: path.write_bytes(b""), [path.name]),
+            Damage(name, "deleted", lambda path: path.unlink(), [path.name, "no checkpoint"]),
+        ]
+        found += [] if lab.short else losses
+    return found
+
+
+def verdict(done: Done, words: list[str], changes: list[str]) -> list[str]:
+    """Named or harmless."""
+    problems = bad_manners(done)
+    named = any(word in done.error for word in words)
+    if done.code != 0 and not named and not problems:
+        problems.append(f"does not name what is damaged ({', '.join(words)}): {done.error.strip()[-200:]}")
+    if done.code == 0 and changes and not named:
+        problems.append("silent: " + "; ".join(changes[:3]))
+    return problems
+
+
+def resume_trials(lab: Lab) -> list:
+    template = world(lab, "half")
+    home = copy(lab, template)
+    lab.run(home, RESUME)
+    end = snapshot(home)
+    trials = []
+    for damage in damages(lab, template, "run", "resume"):
+
+        def trial(folder: Path, damage=damage) -> list[str]:
+            home = folder / "home"
+            shutil.copytree(template, home)
+            damage.act(home / damage.file)
+            done = lab.run(home, RESUME)
+            return verdict(done, damage.words, differences(end, snapshot(home), damage.file))
+
+        trials.append(("flips", f"resume, {Path(damage.file).name}", f"{damage.file} {damage.how}", trial))
+    return trials
+
+
+def reader_trials(lab: Lab) -> list:
+    """Every verb that reads tensors, on a finished run."""
+    template = world(lab, "finished")
+    trials = []
+    for command in lab.sample(READERS, 3, "flips"):
+        home = copy(lab, template)
+        expected = lab.run(home, command)
+        end = snapshot(home)
+        all_damages = [damage for damage in damages(lab, template, "run/step6", command[0])
+                       if damage.file.endswith(("model.safetensors", "config.yaml"))]  # fmt: skip
+        for damage in lab.sample([d for d in all_damages if "model" in d.file] if lab.short else all_damages, 1):
+
+            def trial(folder: Path, command=command, damage=damage, expected=expected, end=end) -> list[str]:
+                home = folder / "home"
+                shutil.copytree(template, home)
+                damage.act(home / damage.file)
+                done = lab.run(home, command)
+                changes = differences(end, snapshot(home), damage.file)
+                if done.out != expected.out:
+                    changes.append("it says something else")
+                return verdict(done, damage.words, changes)
+
+            trials.append(("flips", f"{command[0]}, {Path(damage.file).name}", f"{damage.file} {damage.how}", trial))
+    return trials
+
+
+def sweep_trials(lab: Lab) -> list:
+    """Lines of results carry no checksum yet: of a record the other lines must stay, and nothing may break."""
+    template = world(lab, "swept")
+    home = copy(lab, template)
+    lab.run(home, SWEEP_HERE)
+    end = snapshot(home)
+    subjects = [d for d in damages(lab, template, "sweep", "sweep") if "report.html" not in d.file]
+    subjects += [d for d in damages(lab, template, "", "record") if d.file == "record.jsonl"]
+    trials = []
+    for damage in lab.sample(subjects, 3, "flips", "sweep"):
+
+        def trial(folder: Path, damage=damage) -> list[str]:
+            home = folder / "home"
+            shutil.copytree(template, home)
+            damage.act(home / damage.file)
+            kept = records(home / "record.jsonl") if (home / "record.jsonl").exists() else []
+            done = lab.run(home, SWEEP_HERE)
+            if damage.file == "record.jsonl":
+                now = records(home / "record.jsonl")
+                return bad_manners(done) + [f"lost from the record: {str(line)[:80]}" for line in kept if line not in now]
+            words = [*damage.words, str(Path(damage.file).parent)]  # the run's folder is enough
+            return verdict(done, words, differences(end, snapshot(home), damage.file))
+
+        trials.append(("flips", f"sweep, {Path(damage.file).name}", f"{damage.file} {damage.how}", trial))
+    return trials
+
+
+def write_text(home: Path) -> None:
+    (home / "text").mkdir()
+    for name in ("a", "b", "c"):
+        (home / "text" / f"{name}.txt").write_text(f"{name}: to read, to add, to normalise.\n" * 40)
+
+
+def edit(path: Path) -> None:
+    path.write_text(path.read_text().replace("read", "lead"))
+
+
+def data_trials(lab: Lab) -> list:
+    """Data that changed between kill and resume."""
+
+    def make(home: Path) -> None:
+        write_text(home)
+        kill_at(lab, home, FROM_TEXT, fifth_line)
+
+    template = lab.template("text", make)
+    home = copy(lab, template)
+    lab.run(home, RESUME)
+    end = {name: value for name, value in snapshot(home).items() if not name.startswith("text/")}
+    changes = {
+        "an edit of the same size": lambda text: edit(text / "b.txt"),
+        "a file added": lambda text: (text / "d.txt").write_text("more of it\n" * 40),
+        "a file removed": lambda text: (text / "c.txt").unlink(),
+        "a file halved": lambda text: (text / "b.txt").write_text((text / "b.txt").read_text()[:400]),
+        "the order changed by a new name": lambda text: (text / "a.txt").rename(text / "z.txt"),
+    }
+    trials = []
+    for how, act in lab.sample(list(changes.items()), 2, "flips", "data"):
+
+        def trial(folder: Path, act=act) -> list[str]:
+            home = folder / "home"
+            shutil.copytree(template, home)
+            act(home / "text")
+            done = lab.run(home, RESUME)
+            got = {name: value for name, value in snapshot(home).items() if not name.startswith("text/")}
+            return verdict(done, ["text"], differences(end, got))
+
+        trials.append(("flips", "resume, data", how, trial))
+    return trials
+
+
+def gone_trials(lab: Lab) -> list:
+    """`latest` is gone and no checkpoint is whole: the run must not begin again without a word."""
+    template = world(lab, "half")
+
+    def trial(folder: Path) -> list[str]:
+        home = folder / "home"
+        shutil.copytree(template, home)
+        (home / "run" / "latest").unlink()
+        (home / "run" / "step3" / "optim.safetensors").unlink()
+        before = (home / "run" / "metrics.jsonl").read_text().splitlines()
+        done = lab.run(home, RESUME)
+        kept = (home / "run" / "metrics.jsonl").read_text().splitlines()[: len(before)] == before
+        return bad_manners(done) + ([] if kept or done.error else ["began again from 0 without a word"])
+
+    return [("flips", "resume, nothing left", "latest and optim.safetensors deleted", trial)]
+
+
+def flips(lab: Lab) -> None:
+    lab.attack(resume_trials(lab) + reader_trials(lab) + sweep_trials(lab) + data_trials(lab) + gone_trials(lab))
+
+
