@@ -86,7 +86,7 @@ RunResult resume_run(const fs::path& run_or_checkpoint, const RunHooks& hooks) {
   if (begun) {
     checkpoint = io::resolve_checkpoint(run_or_checkpoint, io::CheckpointUse::resume);
     const RunConfig then = read_config_file((checkpoint / io::kConfigFile).string());
-    edited = check_edits(config, then, dir, checkpoint);
+    edited = check_edits(config, then, read_trainer_state(checkpoint / io::kTrainerFile), dir, checkpoint);
   } else {
     check_nothing_was_saved(dir, run_file, hooks);
   }

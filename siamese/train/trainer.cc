@@ -72,7 +72,9 @@ Trainer::Trainer(const RunConfig& config, bool resuming)
       model_(make_initial_model(config, resuming)),
       gradients_(model_->parameters()),
       optimizer_(config.optim, model_->parameters()),
-      average_(config.train.ema, model_->parameters()) {}
+      average_(config.train.ema, model_->parameters()) {
+  state_.config = fixed_config(config_);
+}
 
 Trainer::~Trainer() = default;
 
@@ -175,8 +177,9 @@ eval::Evaluation Trainer::evaluate() const {
 }
 
 void Trainer::resume_from(const std::filesystem::path& checkpoint) {
-  state_ = load_checkpoint(checkpoint, {*model_, optimizer_, average_});
+  state_ = load_checkpoint(checkpoint, config_.model, {*model_, optimizer_, average_});
   check_state(state_, config_, checkpoint);
+  state_.config = fixed_config(config_);
   prefetcher_.reset();
 }
 

@@ -4,11 +4,13 @@
 
 #include "siamese/base/check.h"
 #include "siamese/io/atomic_file.h"
+#include "siamese/io/checksum.h"
 
 namespace siamese::train {
 namespace {
 
 constexpr int kStateFormat = 1;
+constexpr const char* kChecksumMark = "\"checksum\": \"";  // as the printer spaces it
 
 [[noreturn]] void wrong(const std::filesystem::path& path, const std::string& key, const std::string& expected) {
   throw DataError(path.string() + ": " + key + ": expected " + expected);
@@ -31,10 +33,19 @@ SpikeWindow read_window(const nlohmann::json& window, const std::filesystem::pat
   return read;
 }
 
+// Whoever writes a config writes a checksum: without it, its own name was damaged.
+void check_seal(const nlohmann::json& json, std::string_view content, const std::filesystem::path& path) {
+  if (!json.contains("checksum") && !json.contains("config")) return;
+  if (const auto error = io::seal_error(content, kChecksumMark)) {
+    throw DataError(path.string() + ": checksum: " + *error + ": the file was damaged or changed");
+  }
+}
+
 }  // namespace
 
 std::string to_json(const TrainerState& state, const std::vector<std::string>& files) {
   nlohmann::ordered_json json = {{"format", kStateFormat},
+                                 {"checksum", std::string(16, '0')},
                                  {"step", state.step},
                                  {"position", state.position},
                                  {"applied_steps", state.applied_steps},
@@ -46,12 +57,18 @@ std::string to_json(const TrainerState& state, const std::vector<std::string>& f
   }
   if (!files.empty()) json["files"] = files;
   if (!state.unrecorded.empty()) json["unrecorded"] = state.unrecorded;
-  return json.dump(2) + "\n";
+  if (!state.config.empty()) json["config"] = nlohmann::ordered_json::object();
+  for (const auto& [key, text] : state.config) json["config"][key] = text;
+  std::string text = json.dump(2) + "\n";
+  io::seal(text, kChecksumMark);
+  return text;
 }
 
 TrainerState read_trainer_state(const std::filesystem::path& path) {
   try {
-    const auto json = nlohmann::json::parse(io::read_file(path));
+    const std::string content = io::read_file(path);
+    const auto json = nlohmann::json::parse(content);
+    check_seal(json, content, path);
     if (json.at("format").get<int>() != kStateFormat) {
       throw DataError(path.string() + ": expected checkpoint format " + std::to_string(kStateFormat) + ", got " +
                       json.at("format").dump());
@@ -67,7 +84,8 @@ TrainerState read_trainer_state(const std::filesystem::path& path) {
                        .skipped_steps = json.at("skipped_steps").get<int64_t>(),
                        .skips_in_a_row = json.at("skips_in_a_row").get<int64_t>(),
                        .window = {},
-                       .unrecorded = json.value("unrecorded", "")};
+                       .unrecorded = json.value("unrecorded", ""),
+                       .config = {}};
     if (!state.unrecorded.empty()) {
       const auto line = nlohmann::json::parse(state.unrecorded, nullptr, /*allow_exceptions=*/false);
       const bool fits = line.is_object() && line.value("step", int64_t{-1}) == state.step &&
@@ -75,6 +93,9 @@ TrainerState read_trainer_state(const std::filesystem::path& path) {
       if (!fits) wrong(path, "unrecorded", "one line of metrics.jsonl, of this step");
     }
     if (json.contains("window")) state.window = read_window(json.at("window"), path);
+    if (json.contains("config")) {
+      for (const auto& [key, text] : json.at("config").items()) state.config.emplace_back(key, text.get<std::string>());
+    }
     return state;
   } catch (const nlohmann::json::exception&) {  // whose text is for programmers
     throw DataError(path.string() + ": not the state of a run: not JSON, or a key is missing or of another type");

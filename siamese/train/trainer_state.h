@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "siamese/train/config_keys.h"
 #include "siamese/train/spike_guard.h"
 
 namespace siamese::train {
@@ -21,12 +22,15 @@ struct TrainerState {
   // The line of the last step when metrics.jsonl or eval.jsonl could not take it: whoever resumes records that step
   // before the next. "" otherwise.
   std::string unrecorded;
+  // fixed_config of the run (config_keys.h); empty when an older version saved the state.
+  ConfigTexts config;
 };
 
 // `files`: what the checkpoint holds beside the files that all have (io/run_dir.h).
 std::string to_json(const TrainerState& state, const std::vector<std::string>& files);
 
-// DataError naming the key. Keys that older versions did not write may be missing: window, files, unrecorded.
+// DataError naming the key, or the checksum that the file carries of itself. Keys that older versions did not write may
+// be missing: window, files, unrecorded, checksum, config.
 TrainerState read_trainer_state(const std::filesystem::path& path);
 
 }  // namespace siamese::train
