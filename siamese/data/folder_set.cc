@@ -87,18 +87,27 @@ std::vector<std::string> class_folders(const std::string& folder) {
   return names;
 }
 
+std::vector<std::vector<fs::path>> folder_files(const DataConfig& config, Split split) {
+  const bool from_val = split == Split::test;
+  const fs::path folder = from_val ? config.val.front() : config.train.front();
+  std::vector<std::vector<fs::path>> files;
+  for (const auto& name : class_folders(config.train.front())) {
+    std::error_code ignored;
+    const bool is_there = !from_val || fs::is_directory(folder / name, ignored);
+    files.push_back(is_there ? images_below(from_val ? "data.val" : "data.train", folder / name)
+                             : std::vector<fs::path>());
+  }
+  return files;
+}
+
 std::unique_ptr<ImageSet> folder_set(const DataConfig& config, Split split, int64_t classes) {
   const auto names = checked_classes(config, classes);
   const bool tail = config.val.empty();
   if (!tail) check_val(config, names);
-  const bool from_val = split == Split::test && !tail;
-  const std::string key = from_val ? "data.val" : "data.train";
-  const fs::path folder = from_val ? config.val.front() : config.train.front();
+  const auto by_class = folder_files(config, tail ? Split::train : split);
   std::vector<Listed> images;
-  for (size_t label = 0; label < names.size(); ++label) {
-    std::error_code ignored;
-    if (from_val && !fs::is_directory(folder / names[label], ignored)) continue;
-    const auto files = images_below(key, folder / names[label]);
+  for (size_t label = 0; label < by_class.size(); ++label) {
+    const auto& files = by_class[label];
     const size_t held_out = tail ? static_cast<size_t>(static_cast<double>(files.size()) * config.val_fraction) : 0;
     const size_t border = files.size() - held_out;
     const bool second_part = tail && split == Split::test;
@@ -110,7 +119,7 @@ std::unique_ptr<ImageSet> folder_set(const DataConfig& config, Split split, int6
     throw UsageError(
         fmt::format("data.val_fraction: {} of each class in '{}' holds out no image; raise it or give "
                     "data.val",
-                    config.val_fraction, folder.string()));
+                    config.val_fraction, config.train.front()));
   }
   std::stable_sort(images.begin(), images.end(), [](const Listed& a, const Listed& b) { return a.rank < b.rank; });
   return std::make_unique<FolderSet>(std::move(images), names.size(),

@@ -6,7 +6,8 @@
 // Which keys may be edited in RUN/config.yaml between a stop and a resume? Those that change neither what a step
 // computes nor what it is computed from: engine.*, eval.*, and of train: steps, eval_every, checkpoint_every,
 // record_every, keep_last, keep_every, max_hours, max_skips. train.steps moves the end; a schedule that depends on the
-// end then takes other learning rates from there on. All that was edited is said when the run goes on.
+// end then takes other learning rates from there on. data.train and data.val may name another place when the state
+// knows what the data hold (data/identity.h). All that was edited is said when the run goes on.
 //
 // The rest is fixed: trainer.json keeps it beside the state, so that a changed config.yaml, of the run or of a
 // checkpoint, is known by key and value. Whoever means a change of a fixed key makes it in both config.yaml.

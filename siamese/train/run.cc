@@ -66,7 +66,7 @@ RunResult start_run(const RunConfig& asked, const fs::path& run_dir, bool overwr
   return run.train(io::JsonLinesWriter::Mode::replace);
 }
 
-RunResult resume_run(const fs::path& run_or_checkpoint, const RunHooks& hooks) {
+RunResult resume_run(const fs::path& run_or_checkpoint, const RunHooks& hooks, bool accept_changed_data) {
   const bool is_checkpoint = fs::exists(run_or_checkpoint / io::kTrainerFile);
   const fs::path dir = is_checkpoint ? fs::absolute(run_or_checkpoint / "..").lexically_normal() : run_or_checkpoint;
   if (!fs::exists(dir / io::kConfigFile)) {
@@ -92,7 +92,8 @@ RunResult resume_run(const fs::path& run_or_checkpoint, const RunHooks& hooks) {
   }
   apply_engine(config.engine);
   Trainer trainer(config, begun);
-  if (begun) trainer.resume_from(checkpoint);
+  const std::string changed = begun ? trainer.resume_from(checkpoint, accept_changed_data) : "";
+  if (!changed.empty() && hooks.observer != nullptr) hooks.observer->warned(changed + "; accepted");
   if (!edited.empty() && hooks.observer != nullptr) hooks.observer->warned(edited);
   RunLoop run(trainer, dir, {text_or(run_file, "id", new_run_id()), text_or(run_file, "label", "")}, hooks);
   const bool unrecorded = !trainer.state().unrecorded.empty();

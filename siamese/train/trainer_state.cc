@@ -33,9 +33,27 @@ SpikeWindow read_window(const nlohmann::json& window, const std::filesystem::pat
   return read;
 }
 
+nlohmann::ordered_json identities_json(const std::vector<data::FileIdentity>& files) {
+  auto list = nlohmann::ordered_json::array();
+  for (const auto& [path, content] : files) {
+    list.push_back({{"path", path}, {"bytes", content.bytes}, {"hash", io::checksum_text(content.hash)}});
+  }
+  return list;
+}
+
+std::vector<data::FileIdentity> read_identities(const nlohmann::json& list, const std::filesystem::path& path) {
+  std::vector<data::FileIdentity> files;
+  for (const auto& file : list) {
+    const auto hash = io::checksum_from_text(file.at("hash").get<std::string>());
+    if (!hash) wrong(path, "data", "a hash of 16 digits, got " + file.at("hash").dump());
+    files.push_back({file.at("path").get<std::string>(), {file.at("bytes").get<uint64_t>(), *hash}});
+  }
+  return files;
+}
+
 // Whoever writes a config writes a checksum: without it, its own name was damaged.
-void check_seal(const nlohmann::json& json, std::string_view content, const std::filesystem::path& path) {
-  if (!json.contains("checksum") && !json.contains("config")) return;
+void check_seal(const nlohmann::json& state, std::string_view content, const std::filesystem::path& path) {
+  if (!state.contains("checksum") && !state.contains("config")) return;
   if (const auto error = io::seal_error(content, kChecksumMark)) {
     throw DataError(path.string() + ": checksum: " + *error + ": the file was damaged or changed");
   }
@@ -59,7 +77,12 @@ std::string to_json(const TrainerState& state, const std::vector<std::string>& f
   if (!state.unrecorded.empty()) json["unrecorded"] = state.unrecorded;
   if (!state.config.empty()) json["config"] = nlohmann::ordered_json::object();
   for (const auto& [key, text] : state.config) json["config"][key] = text;
-  std::string text = json.dump(2) + "\n";
+  if (!state.data.empty()) {
+    json["data"] = {{"train", identities_json(state.data.train)}, {"val", identities_json(state.data.val)}};
+  }
+  if (!state.accepted_data.empty()) json["accepted_data"] = state.accepted_data;
+  // Paths need not be UTF-8.
+  std::string text = json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
   io::seal(text, kChecksumMark);
   return text;
 }
@@ -85,7 +108,9 @@ TrainerState read_trainer_state(const std::filesystem::path& path) {
                        .skips_in_a_row = json.at("skips_in_a_row").get<int64_t>(),
                        .window = {},
                        .unrecorded = json.value("unrecorded", ""),
-                       .config = {}};
+                       .config = {},
+                       .data = {},
+                       .accepted_data = json.value("accepted_data", std::vector<std::string>())};
     if (!state.unrecorded.empty()) {
       const auto line = nlohmann::json::parse(state.unrecorded, nullptr, /*allow_exceptions=*/false);
       const bool fits = line.is_object() && line.value("step", int64_t{-1}) == state.step &&
@@ -95,6 +120,10 @@ TrainerState read_trainer_state(const std::filesystem::path& path) {
     if (json.contains("window")) state.window = read_window(json.at("window"), path);
     if (json.contains("config")) {
       for (const auto& [key, text] : json.at("config").items()) state.config.emplace_back(key, text.get<std::string>());
+    }
+    if (json.contains("data")) {
+      state.data = {read_identities(json.at("data").at("train"), path),
+                    read_identities(json.at("data").at("val"), path)};
     }
     return state;
   } catch (const nlohmann::json::exception&) {  // whose text is for programmers
