@@ -165,8 +165,8 @@ TEST_F(Survival, AFlippedBitIsNamed) {
   replace("run/config.yaml", "  steps: 6", "  steps: 8");
   const std::string named = "run/step6/model.safetensors: tensor '";
   for (const char* const verb :
-       {"eval run", "generate run --prompt 1+1=", "upcycle run --residual siamese --out up", "inspect run",
-        "inspect run --json", "convert run --from siamese --to official-lm --out c.safetensors"}) {
+       {"eval run", "generate run --prompt 1+1=", "upcycle run --to siamese --out up", "inspect run",
+        "inspect run --json", "convert run --from siamese --to hf-llama --out c.safetensors"}) {
     const CommandResult result = run(verb);
     EXPECT_EQ(result.exit_code, 3) << verb << "\n" << result.error;
     EXPECT_NE(result.error.find(named), std::string::npos) << verb << "\n" << result.error;
@@ -194,8 +194,8 @@ TEST_F(Survival, AnEditedModelIsNamedByKey) {
       "run/step6/config.yaml: model.rope_theta: 20000, and the weights were saved under 10000";
   expect_refusal("eval run", 3, complaint);
   expect_refusal("generate run --prompt 1+1=", 3, complaint);
-  expect_refusal("upcycle run --residual siamese --out up", 3, complaint);
-  expect_refusal("convert run --from siamese --to official-lm --out c", 3, complaint);
+  expect_refusal("upcycle run --to siamese --out up", 3, complaint);
+  expect_refusal("convert run --from siamese --to hf-llama --out c", 3, complaint);
   replace("run/config.yaml", "rope_theta: 10000", "rope_theta: 20000");  // meant: in both, and yet another function
   replace("run/config.yaml", "  steps: 6", "  steps: 8");
   EXPECT_NE(run("resume run --quiet").error.find(complaint), std::string::npos);
