@@ -97,20 +97,18 @@ std::optional<std::string> difference_of(const std::string& key, const std::vect
       fmt::format("{}: {} {} then, {} now", key, then.size(), then.size() == 1 ? "file" : "files", now.size());
   const bool is_gone = at < then.size() && !holds(now, then[at].content);
   const bool is_new = at < now.size() && !holds(then, now[at].content);
-  if (is_new && (!is_gone || now.size() > then.size())) return fmt::format("{}: was added ({})", now[at].path, counts);
-  if (is_gone && (!is_new || now.size() < then.size()))
-    return fmt::format("{}: is missing ({})", then[at].path, counts);
-  if (is_gone && is_new) {
-    return fmt::format("{}: expected {} bytes with the hash {}, as {} had, got {} bytes with {}", now[at].path,
-                       then[at].content.bytes, io::checksum_text(then[at].content.hash), then[at].path,
-                       now[at].content.bytes, io::checksum_text(now[at].content.hash));
-  }
-  if (at < both) {
+  const auto added = [&] { return fmt::format("{}: was added ({})", now[at].path, counts); };
+  const auto missing = [&] { return fmt::format("{}: is missing ({})", then[at].path, counts); };
+  if (is_new && now.size() > then.size()) return added();
+  if (is_gone && now.size() < then.size()) return missing();
+  if (at == both) return at < now.size() ? added() : missing();
+  if (!is_new && !is_gone) {
     return fmt::format("{}: stands where {} stood: the order of the files is another ({})", now[at].path, then[at].path,
                        counts);
   }
-  return at < now.size() ? fmt::format("{}: was added ({})", now[at].path, counts)
-                         : fmt::format("{}: is missing ({})", then[at].path, counts);
+  return fmt::format("{}: expected {} bytes with the hash {}, as {} had, got {} bytes with {}", now[at].path,
+                     then[at].content.bytes, io::checksum_text(then[at].content.hash), then[at].path,
+                     now[at].content.bytes, io::checksum_text(now[at].content.hash));
 }
 
 }  // namespace
