@@ -90,9 +90,10 @@ void AtomicFile::write(std::span<const std::byte> bytes) {
 void AtomicFile::write(std::string_view text) { write(std::as_bytes(std::span(text))); }
 
 void AtomicFile::rewrite(uint64_t offset, std::string_view text) {
-  if (::lseek(file_.get(), static_cast<off_t>(offset), SEEK_SET) < 0) throw_system_error("write", final_, errno);
+  if (::lseek(aside_.handle.get(), static_cast<off_t>(offset), SEEK_SET) < 0)
+    throw_system_error("write", final_, errno);
   write(text);
-  if (::lseek(file_.get(), 0, SEEK_END) < 0) throw_system_error("write", final_, errno);
+  if (::lseek(aside_.handle.get(), 0, SEEK_END) < 0) throw_system_error("write", final_, errno);
 }
 
 void AtomicFile::commit() {
