@@ -34,7 +34,7 @@ const std::string* find_text(const ConfigTexts& texts, std::string_view key) {
 }
 
 // The first few of many.
-std::string listed(std::vector<std::string> changes) {
+std::string named_changes(std::vector<std::string> changes) {
   const size_t more = changes.size() - std::min(changes.size(), kMostNamed);
   changes.resize(changes.size() - more);
   return join(changes, "; ") + (more > 0 ? fmt::format("; and {} more", more) : "");
@@ -73,7 +73,7 @@ void check_unchanged(const RunConfig& config, const TrainerState& state, const s
     changed.push_back(fmt::format("{}: {}, and the checkpoint was saved under {}", key, text, *saved));
   }
   if (!changed.empty())
-    throw DataError(fmt::format("{}: was changed: {}: put it back", file.string(), listed(changed)));
+    throw DataError(fmt::format("{}: was changed: {}: put it back", file.string(), named_changes(changed)));
 }
 
 std::string check_edits(const RunConfig& now, const RunConfig& then, const TrainerState& state,
@@ -101,7 +101,7 @@ std::string check_edits(const RunConfig& now, const RunConfig& then, const Train
     throw DataError(fmt::format(
         "{}: was changed since {} was saved: {}: put it back to go on with the run, or make the same change in {} if "
         "it is meant",
-        run_file.string(), checkpoint.filename().string(), listed(refused), checkpoint_file.string()));
+        run_file.string(), checkpoint.filename().string(), named_changes(refused), checkpoint_file.string()));
   }
   std::string said;
   if (!edited.empty()) {
