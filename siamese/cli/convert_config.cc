@@ -9,6 +9,7 @@
 #include "siamese/config/load.h"
 #include "siamese/config/yaml.h"
 #include "siamese/formats/hf_config.h"
+#include "siamese/formats/settings.h"
 #include "siamese/io/atomic_file.h"
 #include "siamese/io/run_dir.h"
 
@@ -40,7 +41,7 @@ struct Said {
 };
 
 // A config.yaml of ours is resolved: it names its scheme. Others (OLMo writes one, too) have other keys.
-void add_beside(const fs::path& path, Said& said) {
+void add_beside(const io::TensorFiles& files, const fs::path& path, Said& said) {
   if (!is_file(path)) return;
   Value tree;
   try {
@@ -50,6 +51,7 @@ void add_beside(const fs::path& path, Said& said) {
   }
   const Value* const model = tree.find("model");
   if (model != nullptr && model->find("residual") != nullptr) {
+    formats::check_saved_model(files, *model, path.string());
     config::merge(said.root, tree);
   } else {
     said.notes.push_back(path.string() + ": not read: not a config of siamese");
@@ -94,7 +96,7 @@ ConvertConfig convert_config(const io::TensorFiles& files, const formats::Stored
   if (formats::is_hugging_face(from) && is_file(folder / kHfConfigFile)) {
     said.add_hf(from, folder / kHfConfigFile);
   }
-  add_beside(folder / io::kConfigFile, said);
+  add_beside(files, folder / io::kConfigFile, said);
   if (!given.empty()) add_given(given, from, to, said);
   for (const auto& assignment : overrides) config::apply_override(said.root, assignment);
 

@@ -27,6 +27,7 @@ struct TrainArguments {
   std::vector<std::string> overrides;
   std::string out;
   bool overwrite = false;
+  bool accept_changed_data = false;
   bool quiet = false;
   bool json = false;
 
@@ -60,12 +61,15 @@ void add_resume(CLI::App& app, int& exit_code) {
   auto* const verb = app.add_subcommand("resume", "Go on with a run that was stopped or killed, to the same bits");
   const auto arguments = std::make_shared<TrainArguments>();
   verb->add_option("RUN", arguments->out, "A run directory, or one of its checkpoints")->required();
+  verb->add_flag("--accept-changed-data", arguments->accept_changed_data,
+                 "Go on although the data are not what they were; trainer.json keeps what changed");
   verb->add_flag("--quiet", arguments->quiet, "No progress");
   verb->add_flag("--json", arguments->json, "Every step and evaluation as a JSON line on stdout");
   verb->footer("Example: siamese resume runs/pre");
   verb->callback([arguments, &exit_code] {
     Progress progress(arguments->style());
-    exit_code = finish(train::resume_run(arguments->out, {&progress, caught_signal}), arguments->out, arguments->json);
+    const auto result = train::resume_run(arguments->out, {&progress, caught_signal}, arguments->accept_changed_data);
+    exit_code = finish(result, arguments->out, arguments->json);
   });
 }
 

@@ -2,6 +2,7 @@
 // and test.bin (fine labels). The names tell which of the two it is. The test file is data.val's, or else data.train's.
 #pragma once
 
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
@@ -16,6 +17,9 @@ namespace siamese::data {
 int64_t cifar_classes(const std::string& folder);
 // CIFAR-10's; empty for CIFAR-100.
 std::vector<std::string> cifar_names(const std::string& folder);
+
+// Those of one side, sorted. DataError when there is none.
+std::vector<std::filesystem::path> cifar_files(const DataConfig& config, Split split);
 
 // A label that is not below `classes` is a DataError with file and record.
 std::unique_ptr<ImageSet> cifar_set(const DataConfig& config, Split split, int64_t classes);

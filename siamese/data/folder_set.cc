@@ -87,17 +87,26 @@ std::vector<std::string> class_folders(const std::string& folder) {
   return names;
 }
 
+std::vector<std::vector<fs::path>> folder_files(const DataConfig& config, Split split) {
+  const bool from_val = split == Split::test;
+  const fs::path folder = from_val ? config.val.front() : config.train.front();
+  std::vector<std::vector<fs::path>> files;
+  for (const auto& name : class_folders(config.train.front())) {
+    const bool has_class = !from_val || is_folder(folder / name);
+    files.push_back(has_class ? images_below(from_val ? "data.val" : "data.train", folder / name)
+                              : std::vector<fs::path>());
+  }
+  return files;
+}
+
 std::unique_ptr<ImageSet> folder_set(const DataConfig& config, Split split, int64_t classes) {
   const auto names = checked_classes(config, classes);
   const bool tail = config.val.empty();
   if (!tail) check_val(config, names);
-  const bool from_val = split == Split::test && !tail;
-  const std::string key = from_val ? "data.val" : "data.train";
-  const fs::path folder = from_val ? config.val.front() : config.train.front();
+  const auto by_class = folder_files(config, tail ? Split::train : split);
   std::vector<Listed> images;
-  for (size_t label = 0; label < names.size(); ++label) {
-    if (from_val && !is_folder(folder / names[label])) continue;
-    const auto files = images_below(key, folder / names[label]);
+  for (size_t label = 0; label < by_class.size(); ++label) {
+    const auto& files = by_class[label];
     const size_t held_out = tail ? static_cast<size_t>(static_cast<double>(files.size()) * config.val_fraction) : 0;
     const size_t border = files.size() - held_out;
     const bool second_part = tail && split == Split::test;
@@ -109,7 +118,7 @@ std::unique_ptr<ImageSet> folder_set(const DataConfig& config, Split split, int6
     throw UsageError(
         fmt::format("data.val_fraction: {} of each class in '{}' holds out no image; raise it or give "
                     "data.val",
-                    config.val_fraction, folder.string()));
+                    config.val_fraction, config.train.front()));
   }
   std::stable_sort(images.begin(), images.end(), [](const Listed& a, const Listed& b) { return a.rank < b.rank; });
   return std::make_unique<FolderSet>(std::move(images), names.size(),

@@ -3,6 +3,7 @@
 // data.val_fraction of each class. Images are listed in turn, one of each class: the first few are of all classes.
 #pragma once
 
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
@@ -15,6 +16,10 @@ namespace siamese::data {
 
 // Names of the subfolders, sorted, hidden ones left out; empty when there is no such folder.
 std::vector<std::string> class_folders(const std::string& folder);
+
+// The images of each class, by label, of data.train or (test) of data.val, which must be given then; a class that
+// data.val lacks has none.
+std::vector<std::vector<std::filesystem::path>> folder_files(const DataConfig& config, Split split);
 
 // More subfolders than `classes`, or one without images, is a DataError.
 std::unique_ptr<ImageSet> folder_set(const DataConfig& config, Split split, int64_t classes);

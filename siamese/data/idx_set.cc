@@ -31,7 +31,11 @@ fs::path find_file(const fs::path& folder, const std::string& stem, const std::s
 class IdxSet : public ImageSet {
  public:
   IdxSet(const fs::path& images, const fs::path& labels, int64_t classes, std::string title)
-      : images_(io::IdxFile::open(images)), labels_(io::IdxFile::open(labels)), title_(std::move(title)) {
+      : images_(io::IdxFile::open(images)),
+        labels_(io::IdxFile::open(labels)),
+        labels_path_(labels),
+        classes_(classes),
+        title_(std::move(title)) {
     const auto& shape = images_.shape();
     if (shape.size() != 3 || std::find(shape.begin(), shape.end(), 0) != shape.end()) {
       throw DataError(fmt::format("{}: expected images in 3 dimensions, none of them 0, got {}", images.string(),
@@ -45,11 +49,7 @@ class IdxSet : public ImageSet {
       throw DataError(fmt::format("{}: expected one label for each of {} images, got {}", labels.string(), shape[0],
                                   io::shape_text(labels_.shape())));
     }
-    for (int64_t i = 0; i < size(); ++i) {
-      if (label(i) < classes) continue;
-      throw DataError(
-          fmt::format("{}: label {}: expected below model.classes {}, got {}", labels.string(), i, classes, label(i)));
-    }
+    for (int64_t i = 0; i < size(); ++i) label(i);
   }
 
   int64_t size() const override { return images_.shape()[0]; }
@@ -64,22 +64,33 @@ class IdxSet : public ImageSet {
   }
 
  private:
-  int64_t label(int64_t index) const { return std::to_integer<int64_t>(labels_.data()[static_cast<size_t>(index)]); }
+  // Checked each time: the file may have changed since it was opened.
+  int64_t label(int64_t index) const {
+    const auto found = std::to_integer<int64_t>(labels_.data()[static_cast<size_t>(index)]);
+    if (found < classes_) return found;
+    throw DataError(fmt::format("{}: label {}: expected below model.classes {}, got {} at byte {}",
+                                labels_path_.string(), index, classes_, found, 8 + index));
+  }
 
   io::IdxFile images_;
   io::IdxFile labels_;
+  fs::path labels_path_;
+  int64_t classes_;
   std::string title_;
 };
 
 }  // namespace
 
-std::unique_ptr<ImageSet> idx_set(const DataConfig& config, Split split, int64_t classes) {
+std::vector<fs::path> idx_files(const DataConfig& config, Split split) {
   const bool training = split == Split::train;
   const fs::path folder = training || config.val.empty() ? config.train.front() : config.val.front();
   const std::string stem = training ? "train" : "t10k";
-  const fs::path images = find_file(folder, stem + "-images", "idx3-ubyte");
-  const fs::path labels = find_file(folder, stem + "-labels", "idx1-ubyte");
-  return std::make_unique<IdxSet>(images, labels, classes, training ? "idx train" : "idx test");
+  return {find_file(folder, stem + "-images", "idx3-ubyte"), find_file(folder, stem + "-labels", "idx1-ubyte")};
+}
+
+std::unique_ptr<ImageSet> idx_set(const DataConfig& config, Split split, int64_t classes) {
+  const auto files = idx_files(config, split);
+  return std::make_unique<IdxSet>(files[0], files[1], classes, split == Split::train ? "idx train" : "idx test");
 }
 
 }  // namespace siamese::data

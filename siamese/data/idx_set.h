@@ -3,13 +3,18 @@
 // '-' before idx.
 #pragma once
 
+#include <filesystem>
 #include <memory>
+#include <vector>
 
 #include "siamese/data/config.h"
 #include "siamese/data/dataset.h"
 #include "siamese/data/image_set.h"
 
 namespace siamese::data {
+
+// The file of images and that of labels.
+std::vector<std::filesystem::path> idx_files(const DataConfig& config, Split split);
 
 // A label that is not below `classes` is a DataError with file and index.
 std::unique_ptr<ImageSet> idx_set(const DataConfig& config, Split split, int64_t classes);

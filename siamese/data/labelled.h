@@ -15,8 +15,8 @@ class LabelledSamples {
   virtual ~LabelledSamples() = default;
   // 0 = endless: every index is a sample.
   virtual int64_t size() const = 0;
-  // Writes sample `index` and returns its label, below the model's classes. What is random about it follows from
-  // `position`, its place in the run. Safe to call from several threads.
+  // Writes sample `index` and returns its label, below the model's classes (DataError naming the file otherwise). What
+  // is random about it follows from `position`, its place in the run. Safe to call from several threads.
   virtual int64_t sample(uint64_t index, uint64_t position, std::span<float> out) const = 0;
   // One line for the log.
   virtual std::string describe() const = 0;

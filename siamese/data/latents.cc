@@ -40,6 +40,14 @@ int64_t label_at(const io::TensorView& labels, size_t index) {
   return value_at<int32_t>(labels.data, index);
 }
 
+// Checked each time: the file may have changed since it was opened.
+int64_t checked_label(const io::TensorView& labels, size_t index, int64_t classes) {
+  const int64_t label = label_at(labels, index);
+  if (label >= 0 && label < classes) return label;
+  throw DataError(fmt::format("{}: label {}: expected 0 to below model.classes {}, got {} at byte {} of 'labels'",
+                              labels.file, index, classes, label, index * io::dtype_size(labels.dtype)));
+}
+
 // One file, and which of its samples are used.
 struct Part {
   io::SafetensorsFile file;
@@ -71,17 +79,13 @@ void check_labels(const io::TensorView& view, int64_t count, int64_t classes, co
     throw DataError(fmt::format("{}: 'labels': expected I64 or I32 [{}], one for each latent, got {} {}", path.string(),
                                 count, enum_text(view.dtype), io::shape_text(view.shape)));
   }
-  for (size_t i = 0; i < static_cast<size_t>(count); ++i) {
-    const int64_t label = label_at(view, i);
-    if (label >= 0 && label < classes) continue;
-    throw DataError(
-        fmt::format("{}: label {}: expected 0 to below model.classes {}, got {}", path.string(), i, classes, label));
-  }
+  for (size_t i = 0; i < static_cast<size_t>(count); ++i) checked_label(view, i, classes);
 }
 
 class LatentSamples : public LabelledSamples {
  public:
-  LatentSamples(std::vector<Part> parts, std::string title) : parts_(std::move(parts)), title_(std::move(title)) {
+  LatentSamples(std::vector<Part> parts, int64_t classes, std::string title)
+      : parts_(std::move(parts)), classes_(classes), title_(std::move(title)) {
     first_.push_back(0);
     for (const auto& part : parts_) first_.push_back(first_.back() + part.end - part.begin);
   }
@@ -109,11 +113,12 @@ class LatentSamples : public LabelledSamples {
           out[i] = value_at<float>(data, i);
       }
     }
-    return label_at(*part.labels, row);
+    return checked_label(*part.labels, row, classes_);
   }
 
  private:
   std::vector<Part> parts_;
+  int64_t classes_;
   std::vector<int64_t> first_;  // sample of each part, then the total
   std::string title_;
 };
@@ -143,7 +148,8 @@ std::unique_ptr<LabelledSamples> latent_samples(const DataConfig& config, Split 
     throw UsageError(fmt::format("data.val_fraction: {} of each file leaves no {} latents; change it or give data.val",
                                  config.val_fraction, split == Split::train ? "training" : "test"));
   }
-  return std::make_unique<LatentSamples>(std::move(parts), split == Split::train ? "latents train" : "latents test");
+  return std::make_unique<LatentSamples>(std::move(parts), shape.classes,
+                                         split == Split::train ? "latents train" : "latents test");
 }
 
 }  // namespace siamese::data

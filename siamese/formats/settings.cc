@@ -133,4 +133,36 @@ config::Value said_by_metadata(const io::TensorFiles& files) {
   return model;
 }
 
+namespace {
+
+bool is_of_the_function(std::string_view key, const models::ModelConfig& saved, const models::ModelConfig& now) {
+  if (key == "context") return saved.positions != models::Positions::rope;  // no more than how much is seen at once
+  if (key == "label_dropout") return (saved.label_dropout > 0) != (now.label_dropout > 0);
+  return key != "drop_path";
+}
+
+}  // namespace
+
+void check_saved_model(const io::TensorFiles& files, const config::Value& model, const std::string& config_file) {
+  if (!files.metadata().contains("residual")) return;  // not written by us
+  models::ModelConfig saved;
+  const std::string name = files.path().string();
+  std::vector<std::string> differences;
+  try {
+    config::read(said_by_metadata(files), "model", saved);
+    models::ModelConfig now = saved;
+    config::read(model, "model", now);
+    const auto before = config::flatten(config::print(saved)), after = config::flatten(config::print(now));
+    for (size_t i = 0; i < before.size(); ++i) {
+      const auto& [key, text] = before[i];
+      if (text == after[i].second || !is_of_the_function(key, saved, now)) continue;
+      differences.push_back("model." + key + ": " + after[i].second + ", and the weights were saved under " + text);
+    }
+  } catch (const UsageError& error) {
+    throw DataError(name + ": metadata: " + error.what());
+  }
+  if (differences.empty()) return;
+  throw DataError(config_file + ": " + join(differences, "; ") + " (" + name + ")");
+}
+
 }  // namespace siamese::formats

@@ -41,4 +41,9 @@ void check_export(Layout layout, const models::ModelConfig& config);
 // What the metadata of a file says of its model: `model`, or the scheme alone; an empty map when nothing.
 config::Value said_by_metadata(const io::TensorFiles& files);
 
+// DataError naming key and both values when `model`, keys of the model section as `config_file` has them, is another
+// function than the weights were saved under: a rope_theta or norm_eps fits any shape. What only training or a longer
+// context asks for may differ. Files that do not say pass.
+void check_saved_model(const io::TensorFiles& files, const config::Value& model, const std::string& config_file);
+
 }  // namespace siamese::formats

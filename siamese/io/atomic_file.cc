@@ -89,6 +89,13 @@ void AtomicFile::write(std::span<const std::byte> bytes) {
 
 void AtomicFile::write(std::string_view text) { write(std::as_bytes(std::span(text))); }
 
+void AtomicFile::rewrite(uint64_t offset, std::string_view text) {
+  if (::lseek(aside_.handle.get(), static_cast<off_t>(offset), SEEK_SET) < 0)
+    throw_system_error("write", final_, errno);
+  write(text);
+  if (::lseek(aside_.handle.get(), 0, SEEK_END) < 0) throw_system_error("write", final_, errno);
+}
+
 void AtomicFile::commit() {
   if (const int error = sync_to_disk(aside_.handle.get())) throw_system_error("write", final_, error);
   if (::rename(aside_.path.c_str(), final_.c_str()) != 0) throw_system_error("write", final_, errno);

@@ -19,20 +19,17 @@ CifarFile CifarFile::open(const std::filesystem::path& path, CifarKind kind) {
     throw DataError(fmt::format("{}: expected CIFAR records of {} bytes, got {} bytes in all", path.string(), record,
                                 mapped.size()));
   }
-  CifarFile file(std::move(mapped), record);
-  const int64_t classes = kind == CifarKind::cifar10 ? 10 : 100;
-  for (int64_t i = 0; i < file.size(); ++i) {
-    if (file.label(i) >= classes) {
-      throw DataError(
-          fmt::format("{}: record {}: expected a label below {}, got {}", path.string(), i, classes, file.label(i)));
-    }
-  }
-  return file;
+  return CifarFile(std::move(mapped), path.string(), record);
 }
 
 int64_t CifarFile::label(int64_t index) const {
   const size_t labels = record_ - 3 * kPlane;
-  return std::to_integer<int64_t>(file_.data()[static_cast<size_t>(index) * record_ + labels - 1]);
+  const size_t at = static_cast<size_t>(index) * record_ + labels - 1;
+  const int64_t classes = labels == 1 ? 10 : 100;
+  const auto label = std::to_integer<int64_t>(file_.data()[at]);
+  if (label < classes) return label;
+  throw DataError(
+      fmt::format("{}: record {}: expected a label below {}, got {} at byte {}", name_, index, classes, label, at));
 }
 
 Image CifarFile::image(int64_t index) const {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <string>
 
 #include "siamese/io/image.h"
 #include "siamese/io/mapped_file.h"
@@ -14,18 +15,21 @@ enum class CifarKind { cifar10, cifar100 };
 
 class CifarFile {
  public:
-  // DataError when the size is not a multiple of a record, or a label is not below 10 (100).
+  // DataError when the size is not a multiple of a record.
   static CifarFile open(const std::filesystem::path& path, CifarKind kind);
 
   int64_t size() const { return static_cast<int64_t>(file_.size() / record_); }
-  int64_t label(int64_t index) const;  // the fine one
+  // The fine one; DataError when it is not below 10 (100).
+  int64_t label(int64_t index) const;
   Image image(int64_t index) const;
 
  private:
-  CifarFile(MappedFile file, size_t record) : file_(std::move(file)), record_(record) {}
+  CifarFile(MappedFile file, std::string name, size_t record)
+      : file_(std::move(file)), name_(std::move(name)), record_(record) {}
 
   MappedFile file_;
-  size_t record_;
+  std::string name_;
+  size_t record_;  // bytes
 };
 
 }  // namespace siamese::io

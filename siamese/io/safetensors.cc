@@ -12,6 +12,7 @@
 
 #include "siamese/base/check.h"
 #include "siamese/io/atomic_file.h"
+#include "siamese/io/checksum.h"
 #include "siamese/io/message.h"
 #include "siamese/io/safetensors_header.h"
 
@@ -24,6 +25,11 @@ namespace {
 constexpr uint64_t kLengthBytes = 8;
 constexpr uint64_t kLongestHeader = 100'000'000;  // as the format's reference refuses
 constexpr size_t kDataAlignment = 64;
+constexpr const char* kTensorSums = "xxh3";
+constexpr const char* kHeaderSum = "xxh3_header";
+constexpr const char* kTensorSumsMark = "\"xxh3\":\"";  // text of ours in a header: no string can hold it unescaped
+constexpr const char* kHeaderSumMark = "\"xxh3_header\":\"";
+const std::string kNoSum(16, '0');
 
 // The shape as signed dimensions and its bytes; false when either does not fit. A zero does not excuse the others:
 // strides made from them would overflow all the same.
@@ -64,7 +70,34 @@ TensorView view_of(const SafetensorsEntry& entry, std::span<const std::byte> dat
   }
   view.data = data.data() + entry.begin;
   view.bytes = expected;
+  view.file = file;
   return view;
+}
+
+// The checksums of `count` tensors, which leave the metadata; none when the file has none. The header's is compared.
+std::vector<uint64_t> take_checksums(SafetensorsHeader& header, std::string_view text, std::string_view file) {
+  const auto tensors = header.metadata.extract(kTensorSums);
+  const auto own = header.metadata.extract(kHeaderSum);
+  if (tensors.empty() && own.empty()) return {};
+  const auto wrong = own.empty() ? "its checksum is missing" : seal_error(text, kHeaderSumMark);
+  if (wrong) {
+    throw DataError(
+        fmt::format("{}: header: {}: it was damaged, or changed by a program that kept our metadata", file, *wrong));
+  }
+  std::vector<uint64_t> sums;
+  std::string_view left = tensors.empty() ? std::string_view() : std::string_view(tensors.mapped());
+  while (!left.empty()) {
+    const size_t end = std::min(left.find(' '), left.size());
+    const auto sum = checksum_from_text(left.substr(0, end));
+    if (!sum) break;
+    sums.push_back(*sum);
+    left.remove_prefix(std::min(end + 1, left.size()));
+  }
+  if (!left.empty() || sums.size() != header.entries.size()) {
+    throw DataError(fmt::format("{}: metadata {}: expected {} checksums of 16 digits, got {}", file, kTensorSums,
+                                header.entries.size(), sums.size()));
+  }
+  return sums;
 }
 
 }  // namespace
@@ -90,6 +123,7 @@ SafetensorsContent parse_safetensors(std::span<const std::byte> bytes, std::stri
                                 name, kLengthBytes, text.empty() ? "nothing" : in_quotes(text.substr(0, 1))));
   }
   SafetensorsHeader header = parse_safetensors_header(text, name);
+  const std::vector<uint64_t> sums = take_checksums(header, text, name);
   const auto data = bytes.subspan(kLengthBytes + header_bytes);
 
   std::sort(header.entries.begin(), header.entries.end(), [](const auto& a, const auto& b) {
@@ -101,6 +135,7 @@ SafetensorsContent parse_safetensors(std::span<const std::byte> bytes, std::stri
   uint64_t covered = 0;
   for (const SafetensorsEntry& entry : header.entries) {
     content.tensors.push_back(view_of(entry, data, name));
+    if (!sums.empty()) content.tensors.back().checksum = sums[content.tensors.size() - 1];
     if (entry.begin != covered) {
       throw DataError(fmt::format(
           "{}: tensor {}: expected its data at offset {} ({}), got {}", name, in_quotes(entry.name), covered,
@@ -131,8 +166,27 @@ const TensorView* SafetensorsFile::find(std::string_view name) const {
   return found == index_.end() ? nullptr : &content_.tensors[found->second];
 }
 
-void write_safetensors(const std::filesystem::path& path, std::span<const TensorView> tensors,
-                       const std::map<std::string, std::string>& metadata, const TensorMaker& make) {
+void read_tensor(const TensorView& tensor, const BlockUse& use) {
+  Checksum sum;
+  static_assert(kChecksumBlock % 8 == 0, "blocks end between elements");
+  for (size_t offset = 0; offset < tensor.bytes; offset += kChecksumBlock) {
+    const std::span block(tensor.data + offset, std::min(kChecksumBlock, tensor.bytes - offset));
+    if (tensor.checksum) sum.add(block);
+    if (use) use(offset, block);
+  }
+  if (!tensor.checksum || *tensor.checksum == sum.value()) return;
+  throw DataError(fmt::format("{}: tensor {}: expected the checksum {}, got {}: its data was damaged", tensor.file,
+                              in_quotes(tensor.name), checksum_text(*tensor.checksum), checksum_text(sum.value())));
+}
+
+void verify(const TensorView& tensor) {
+  if (tensor.checksum) read_tensor(tensor, nullptr);
+}
+
+namespace {
+
+// By descending dtype, then name.
+std::vector<const TensorView*> ordered(const std::filesystem::path& path, std::span<const TensorView> tensors) {
   std::vector<const TensorView*> order;
   std::set<std::string_view> names;
   for (const TensorView& tensor : tensors) {
@@ -145,7 +199,16 @@ void write_safetensors(const std::filesystem::path& path, std::span<const Tensor
   std::sort(order.begin(), order.end(), [](const TensorView* a, const TensorView* b) {
     return a->dtype != b->dtype ? a->dtype > b->dtype : a->name < b->name;
   });
+  return order;
+}
 
+// Padded, with zeros where the checksums will stand.
+std::string header_text(const std::filesystem::path& path, const std::vector<const TensorView*>& order,
+                        const std::map<std::string, std::string>& metadata) {
+  if (metadata.contains(kTensorSums) || metadata.contains(kHeaderSum)) {
+    throw UsageError(
+        fmt::format("{}: metadata: {} and {} are the writer's own", path.string(), kTensorSums, kHeaderSum));
+  }
   SafetensorsHeader header{.entries = {}, .metadata = metadata};
   uint64_t offset = 0;
   for (const TensorView* tensor : order) {
@@ -157,26 +220,52 @@ void write_safetensors(const std::filesystem::path& path, std::span<const Tensor
     std::vector<int64_t> shape;
     uint64_t expected = 0;
     SIAMESE_INVARIANT(shape_bytes(entry, shape, expected) && expected == tensor->bytes);
-    SIAMESE_INVARIANT(tensor->data != nullptr || tensor->bytes == 0 || make != nullptr);
     offset = entry.end;
     header.entries.push_back(std::move(entry));
   }
+  const std::vector<std::string> none(order.size(), kNoSum);
+  header.metadata[kTensorSums] = fmt::format("{}", fmt::join(none, " "));
+  header.metadata[kHeaderSum] = kNoSum;
   std::string text = safetensors_header_text(header);
   text.append((kDataAlignment - (kLengthBytes + text.size()) % kDataAlignment) % kDataAlignment, ' ');
-  const uint64_t header_bytes = text.size();
-  if (header_bytes > kLongestHeader) {
+  if (text.size() > kLongestHeader) {
     throw UsageError(fmt::format("{}: expected a header of at most {} bytes, got {} (fewer tensors, shorter names)",
-                                 path.string(), kLongestHeader, header_bytes));
+                                 path.string(), kLongestHeader, text.size()));
   }
+  return text;
+}
 
+uint64_t write_data(AtomicFile& file, const TensorView& tensor, const TensorMaker& make) {
+  SIAMESE_INVARIANT(tensor.data != nullptr || tensor.bytes == 0 || make != nullptr);
+  const bool made = tensor.data == nullptr && tensor.bytes > 0;
+  const std::shared_ptr<const std::byte> data = made ? make(tensor) : nullptr;
+  TensorView written = tensor;
+  if (made) written.data = data.get();
+  Checksum sum;
+  read_tensor(written, [&](size_t, std::span<const std::byte> block) {
+    sum.add(block);
+    file.write(block);
+  });
+  return sum.value();
+}
+
+}  // namespace
+
+void write_safetensors(const std::filesystem::path& path, std::span<const TensorView> tensors,
+                       const std::map<std::string, std::string>& metadata, const TensorMaker& make) {
+  const std::vector<const TensorView*> order = ordered(path, tensors);
+  std::string text = header_text(path, order, metadata);
+  const uint64_t header_bytes = text.size();
   AtomicFile file(path);
   file.write(std::as_bytes(std::span(&header_bytes, 1)));
   file.write(text);
+  size_t place = text.find(kTensorSumsMark) + std::string_view(kTensorSumsMark).size();
   for (const TensorView* tensor : order) {
-    const bool made = tensor->data == nullptr && tensor->bytes > 0;
-    const std::shared_ptr<const std::byte> data = made ? make(*tensor) : nullptr;
-    file.write(std::span(made ? data.get() : tensor->data, tensor->bytes));
+    text.replace(place, kNoSum.size(), checksum_text(write_data(file, *tensor, make)));
+    place += kNoSum.size() + 1;
   }
+  seal(text, kHeaderSumMark);
+  file.rewrite(kLengthBytes, text);
   file.commit();
 }
 

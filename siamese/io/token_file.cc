@@ -3,11 +3,10 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
-#include <limits>
 #include <optional>
 #include <string>
-#include <type_traits>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -169,35 +168,15 @@ T load(const std::byte* first, size_t index) {
   return value;
 }
 
-// Index of the first value outside [0, vocab), or count. A branch-free maximum per block runs at memory speed; negative
-// values are large when seen as unsigned.
-template <class T>
-size_t first_outside(const std::byte* tokens, size_t count, uint64_t vocab) {
-  using Unsigned = std::make_unsigned_t<T>;
-  if (std::is_unsigned_v<T> && vocab > std::numeric_limits<Unsigned>::max()) return count;
-  constexpr size_t kBlock = 16384;
-  for (size_t begin = 0; begin < count; begin += kBlock) {
-    const size_t end = std::min(begin + kBlock, count);
-    Unsigned largest = 0;
-    for (size_t i = begin; i < end; ++i) largest = std::max(largest, load<Unsigned>(tokens, i));
-    if (largest < vocab && (std::is_unsigned_v<T> || largest <= static_cast<Unsigned>(std::numeric_limits<T>::max()))) {
-      continue;
-    }
-    for (size_t i = begin; i < end; ++i) {
-      if (static_cast<uint64_t>(load<T>(tokens, i)) >= vocab) return i;
-    }
-  }
-  return count;
-}
-
 }  // namespace
 
-TokenFile::TokenFile(MappedFile file) : file_(std::move(file)) {}
+TokenFile::TokenFile(MappedFile file, std::string name, int64_t vocab)
+    : file_(std::move(file)), name_(std::move(name)), vocab_(static_cast<uint64_t>(vocab)) {}
 
 TokenFile TokenFile::open(const std::filesystem::path& path, TokenFormat format, int64_t vocab) {
   SIAMESE_INVARIANT(vocab > 0);
   const std::string name = path.string();
-  TokenFile tokens{MappedFile(path)};
+  TokenFile tokens(MappedFile(path), name, vocab);
   const auto bytes = tokens.file_.bytes();
   if (bytes.empty()) throw DataError(fmt::format("{}: expected tokens, got an empty file", name));
   tokens.format_ = format == TokenFormat::auto_ ? detect(path, bytes, vocab) : format;
@@ -206,15 +185,11 @@ TokenFile TokenFile::open(const std::filesystem::path& path, TokenFormat format,
   tokens.dtype_ = layout.dtype;
   tokens.offset_ = layout.offset;
   tokens.size_ = static_cast<int64_t>(layout.count);
-  with_integer_type(layout.dtype, [&](auto zero) {
-    using T = decltype(zero);
-    const std::byte* first = bytes.data() + layout.offset;
-    const size_t at = first_outside<T>(first, layout.count, static_cast<uint64_t>(vocab));
-    if (at == layout.count) return;
-    throw DataError(fmt::format("{}: token {} at byte {} is outside the vocabulary of {} (read as {}, format {})", name,
-                                load<T>(first, at), layout.offset + at * sizeof(T), vocab, enum_text(layout.dtype),
-                                enum_text(tokens.format_)));
-  });
+  // A look at both ends: another format or vocabulary is found before anything is trained.
+  constexpr int64_t kLook = 16384;
+  std::vector<int64_t> some(static_cast<size_t>(std::min(kLook, tokens.size_)));
+  tokens.read(0, some);
+  tokens.read(tokens.size_ - std::ssize(some), some);
   return tokens;
 }
 
@@ -223,8 +198,19 @@ void TokenFile::read(int64_t begin, std::span<int64_t> out) const {
   SIAMESE_INVARIANT(begin >= 0 && begin <= size_ && count <= size_ - begin);
   with_integer_type(dtype_, [&](auto zero) {
     using T = decltype(zero);
-    const std::byte* first = file_.data() + offset_ + static_cast<size_t>(begin) * sizeof(T);
-    for (size_t i = 0; i < out.size(); ++i) out[i] = static_cast<int64_t>(load<T>(first, i));
+    const size_t at = offset_ + static_cast<size_t>(begin) * sizeof(T);
+    uint64_t largest = 0;  // of the values as they were taken: the file may change at any time; negative ones are large
+    for (size_t i = 0; i < out.size(); ++i) {
+      out[i] = static_cast<int64_t>(load<T>(file_.data() + at, i));
+      largest = std::max(largest, static_cast<uint64_t>(out[i]));
+    }
+    if (largest < vocab_) return;
+    const auto wrong =
+        std::find_if(out.begin(), out.end(), [&](int64_t token) { return static_cast<uint64_t>(token) >= vocab_; });
+    throw DataError(fmt::format("{}: token {} at byte {} is outside the vocabulary of {} (read as {}, format {})",
+                                name_, static_cast<T>(*wrong),
+                                at + static_cast<size_t>(wrong - out.begin()) * sizeof(T), vocab_, enum_text(dtype_),
+                                enum_text(format_)));
   });
 }
 

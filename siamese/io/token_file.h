@@ -6,14 +6,16 @@
 //   npy           a real NPY, one dimension, any integer type
 //   auto          npy by its magic; .bin: llmc_bin by its magic, else nanogpt_bin; .npy: raw uint16 if the vocabulary
 //                 fits (<= 65536), else uint32
-// Everything is checked at open, also that every token < vocab: a DataError names the file, the byte offset, the token
-// found and the vocabulary.
+// The layout is checked at open, and the tokens at both ends; that every token < vocab, when it is read, so that
+// opening takes no longer for a larger file, and a file that is changed later does no harm. A DataError names the file,
+// the byte offset, the token found and the vocabulary.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <span>
+#include <string>
 
 #include "siamese/base/enum_text.h"
 #include "siamese/io/dtype.h"
@@ -31,13 +33,15 @@ class TokenFile {
   TokenFormat format() const { return format_; }  // what it turned out to be, never auto
   DType dtype() const { return dtype_; }          // of the stored tokens
 
-  // Tokens [begin, begin + out.size()), which must lie inside the file.
+  // Tokens [begin, begin + out.size()), which must lie inside the file. DataError when one is not below the vocabulary.
   void read(int64_t begin, std::span<int64_t> out) const;
 
  private:
-  explicit TokenFile(MappedFile file);
+  TokenFile(MappedFile file, std::string name, int64_t vocab);
 
   MappedFile file_;
+  std::string name_;
+  uint64_t vocab_;
   TokenFormat format_ = TokenFormat::auto_;
   DType dtype_ = DType::u16;
   size_t offset_ = 0;  // of the first token

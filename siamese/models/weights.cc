@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <cstring>
 #include <set>
+#include <span>
 #include <sstream>
 
 #include <ATen/ATen.h>
@@ -52,6 +53,39 @@ std::string shape_text(io::DType dtype, at::IntArrayRef shape) {
   return text.str();
 }
 
+bool is_aligned(const std::byte* data, io::DType dtype) {
+  return reinterpret_cast<uintptr_t>(data) % io::dtype_size(dtype) == 0;
+}
+
+// Some elements of a stored tensor. Files of other writers may be unaligned; then there is no tensor over them, only a
+// copy.
+at::Tensor elements(std::span<const std::byte> block, io::DType dtype) {
+  const auto options = at::TensorOptions().dtype(tensor_type(dtype));
+  const auto count = static_cast<int64_t>(block.size() / io::dtype_size(dtype));
+  if (is_aligned(block.data(), dtype)) return at::from_blob(const_cast<std::byte*>(block.data()), {count}, options);
+  const at::Tensor copy = at::empty({count}, options);
+  std::memcpy(copy.mutable_data_ptr(), block.data(), block.size());
+  return copy;
+}
+
+// Verified on the way: each block is hashed, then copied from the cache.
+void read_into(const io::TensorView& view, const at::Tensor& value) {
+  const bool is_plain = value.is_contiguous() && value.device().is_cpu();
+  const at::Tensor target = is_plain ? value : at::empty(value.sizes(), value.options().device(at::kCPU));
+  const at::Tensor flat = target.view({-1});
+  const bool same_type = tensor_type(view.dtype) == value.scalar_type();
+  io::read_tensor(view, [&](size_t offset, std::span<const std::byte> block) {
+    if (same_type) {
+      std::memcpy(static_cast<std::byte*>(flat.mutable_data_ptr()) + offset, block.data(), block.size());
+      return;
+    }
+    const auto first = static_cast<int64_t>(offset / io::dtype_size(view.dtype));
+    const at::Tensor given = elements(block, view.dtype);
+    flat.narrow(0, first, given.numel()).copy_(given);
+  });
+  if (!is_plain) value.copy_(target);
+}
+
 bool converts(io::DType stored, const at::Tensor& value) {
   return stored_type(value) == stored || (value.is_floating_point() && at::isFloatingType(tensor_type(stored)));
 }
@@ -60,12 +94,12 @@ bool converts(io::DType stored, const at::Tensor& value) {
 
 at::Tensor as_tensor(const io::TensorView& view) {
   const auto options = at::TensorOptions().dtype(tensor_type(view.dtype));
-  // Files of other writers may be unaligned; then there is no tensor over them, only a copy.
-  if (reinterpret_cast<uintptr_t>(view.data) % io::dtype_size(view.dtype) != 0) {
+  if (!is_aligned(view.data, view.dtype)) {
     const at::Tensor copy = at::empty(view.shape, options);
-    std::memcpy(copy.mutable_data_ptr(), view.data, view.bytes);
+    read_into(view, copy);
     return copy;
   }
+  io::verify(view);
   return at::from_blob(const_cast<std::byte*>(view.data), view.shape, options);
 }
 
@@ -111,7 +145,7 @@ void load_tensors(const io::TensorFiles& files, const std::vector<NamedTensor>& 
   }
   const c10::NoGradGuard no_grad;
   for (const auto& tensor : tensors) {
-    if (const io::TensorView* const view = files.find(tensor.name)) tensor.value.copy_(as_tensor(*view));
+    if (const io::TensorView* const view = files.find(tensor.name)) read_into(*view, tensor.value.detach());
   }
 }
 

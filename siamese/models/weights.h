@@ -24,7 +24,8 @@ void save_tensors(const std::filesystem::path& path, const std::vector<NamedTens
                   const std::map<std::string, std::string>& metadata);
 
 // Fills `tensors` in place, from a file, an index of shards or a folder with either; stored floating-point types are
-// converted. DataError listing every missing, extra and misshapen tensor; then nothing is changed.
+// converted. DataError listing every missing, extra and misshapen tensor; then nothing is changed. DataError, too, for
+// the first whose data is not what its checksum says; what came before it is then loaded.
 void load_tensors(const std::filesystem::path& path, const std::vector<NamedTensor>& tensors);
 void load_tensors(const io::TensorFiles& files, const std::vector<NamedTensor>& tensors);
 
@@ -34,7 +35,8 @@ std::vector<NamedTensor> named_values(const nn::Parameters& parameters);
 // The same of a model that need not fit into memory (values on the meta device). `config` must be resolved.
 std::vector<NamedTensor> tensor_list(const ModelConfig& config);
 
-// A stored tensor without a copy (unaligned ones are copied): valid as long as `view`'s memory.
+// A stored tensor without a copy (unaligned ones are copied): valid as long as `view`'s memory. Its data is about to be
+// used, so that it is verified.
 at::Tensor as_tensor(const io::TensorView& view);
 // The other way: points into `tensor`, which must be contiguous and on the CPU.
 io::TensorView as_view(const std::string& name, const at::Tensor& tensor);

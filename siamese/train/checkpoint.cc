@@ -6,21 +6,26 @@
 
 #include "siamese/base/check.h"
 #include "siamese/base/path_kind.h"
+#include "siamese/config/fields.h"
 #include "siamese/formats/convert.h"
+#include "siamese/formats/settings.h"
 #include "siamese/io/atomic_file.h"
 #include "siamese/io/message.h"
 #include "siamese/io/run_dir.h"
 #include "siamese/models/registry.h"
 #include "siamese/models/weights.h"
+#include "siamese/train/config_keys.h"
 
 namespace siamese::train {
 namespace fs = std::filesystem;
 namespace {
 
-// A file of tensors of a checkpoint.
-void load_part(const fs::path& path, const std::vector<models::NamedTensor>& tensors) {
+// A file of tensors of a checkpoint, all of which were saved under one model.
+void load_part(const fs::path& path, const models::ModelConfig& model, const fs::path& config_file,
+               const std::vector<models::NamedTensor>& tensors) {
   const io::TensorFiles files = io::TensorFiles::open(path);
   formats::check_version(files);
+  formats::check_saved_model(files, config::print(model), config_file.string());
   models::load_tensors(files, tensors);
 }
 
@@ -85,11 +90,14 @@ void check_free_for_weights(const fs::path& folder, bool overwrite) {
   if (!overwrite) throw UsageError(folder.string() + ": exists already; --overwrite replaces it");
 }
 
-TrainerState load_checkpoint(const fs::path& checkpoint, const RunParts& parts) {
+TrainerState load_checkpoint(const fs::path& checkpoint, const models::ModelConfig& model, const RunParts& parts) {
   const TrainerState state = read_trainer_state(checkpoint / io::kTrainerFile);
-  load_part(checkpoint, models::named_values(parts.model.parameters()));
-  load_part(checkpoint / io::kOptimFile, parts.optimizer.state());
-  if (parts.average.kept()) load_part(checkpoint / io::kAverageFile, averaged_values(parts));
+  const auto load = [&](const fs::path& path, const std::vector<models::NamedTensor>& tensors) {
+    load_part(path, model, checkpoint / io::kConfigFile, tensors);
+  };
+  load(checkpoint, models::named_values(parts.model.parameters()));
+  load(checkpoint / io::kOptimFile, parts.optimizer.state());
+  if (parts.average.kept()) load(checkpoint / io::kAverageFile, averaged_values(parts));
   parts.optimizer.set_applied_steps(state.applied_steps);
   return state;
 }
@@ -116,7 +124,8 @@ LoadedModel load_model(const fs::path& run_or_checkpoint, Weights weights, at::S
                        int64_t least_context) {
   LoadedModel loaded;
   loaded.checkpoint = io::resolve_checkpoint(run_or_checkpoint);
-  loaded.config = read_config_file((loaded.checkpoint / io::kConfigFile).string());
+  const fs::path config_file = loaded.checkpoint / io::kConfigFile;
+  loaded.config = read_config_file(config_file.string());
   const fs::path file = weights == Weights::averaged ? loaded.checkpoint / io::kAverageFile : loaded.checkpoint;
   if (!is_there(file)) {
     throw DataError(file.string() + (loaded.config.train.ema > 0
@@ -124,17 +133,16 @@ LoadedModel load_model(const fs::path& run_or_checkpoint, Weights weights, at::S
                                          : ": missing: the run kept no averaged weights (train.ema)"));
   }
   const WeightFiles stored = WeightFiles::open(file);
-  if (!stored.scheme.empty() && stored.scheme != loaded.config.model.residual) {
-    throw DataError(stored.files.path().string() + ": its weights are for residual scheme " + stored.scheme +
-                    ", and its config.yaml says " + loaded.config.model.residual);
+  formats::check_saved_model(stored.files, config::print(loaded.config.model), config_file.string());
+  if (is_there(loaded.checkpoint / io::kTrainerFile)) {
+    const TrainerState state = read_trainer_state(loaded.checkpoint / io::kTrainerFile);
+    check_unchanged(loaded.config, state, config_file);
+    loaded.step = state.step;
   }
   models::ModelConfig shape = loaded.config.model;
   if (shape.positions == models::Positions::rope) shape.context = std::max(shape.context, least_context);
   loaded.model = models::make_model(shape, loaded.config.init, loaded.config.train.seed, at::kCPU, dtype);
   formats::load_weights(stored.files, shape, models::named_values(loaded.model->parameters()));
-  if (is_there(loaded.checkpoint / io::kTrainerFile)) {
-    loaded.step = read_trainer_state(loaded.checkpoint / io::kTrainerFile).step;
-  }
   return loaded;
 }
 

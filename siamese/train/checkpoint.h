@@ -25,8 +25,10 @@ struct RunParts {
 std::filesystem::path save_checkpoint(const std::filesystem::path& run_dir, const RunConfig& config,
                                       const RunParts& parts, const TrainerState& state);
 
-// Fills the parts; DataError naming the file when it is truncated or does not fit.
-TrainerState load_checkpoint(const std::filesystem::path& checkpoint, const RunParts& parts);
+// Fills the parts; DataError naming the file when it is truncated or damaged, does not fit, or was saved under another
+// model than `model`.
+TrainerState load_checkpoint(const std::filesystem::path& checkpoint, const models::ModelConfig& model,
+                             const RunParts& parts);
 
 // The weights alone with their config, as a folder that stands alone: for eval, generate and init.from; there is
 // nothing to resume. Written aside and renamed as a whole; an existing folder is replaced with `overwrite` only.
@@ -60,7 +62,8 @@ RunConfig load_config(const std::filesystem::path& run_or_checkpoint);
 bool keeps_average(const std::filesystem::path& run_or_checkpoint);
 
 enum class Weights { trained, averaged };
-// DataError when averaged weights are asked for and the checkpoint has none. `least_context`: a model with rotary
+// DataError when averaged weights are asked for and the checkpoint has none, and when config.yaml is not what the
+// weights and the state were saved under (config_keys.h). `least_context`: a model with rotary
 // positions can see more tokens than it was trained with.
 LoadedModel load_model(const std::filesystem::path& run_or_checkpoint, Weights weights = Weights::trained,
                        at::ScalarType dtype = at::kFloat, int64_t least_context = 0);

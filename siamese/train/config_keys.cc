@@ -3,11 +3,14 @@
 #include <algorithm>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "siamese/base/check.h"
 #include "siamese/base/nearest.h"
 #include "siamese/config/fields.h"
 #include "siamese/io/run_dir.h"
+#include "siamese/io/strict_json.h"
+#include "siamese/train/trainer_state.h"
 
 namespace siamese::train {
 namespace {
@@ -16,6 +19,26 @@ constexpr size_t kMostNamed = 3;
 
 bool is_one_of(std::string_view key, std::initializer_list<std::string_view> keys) {
   return std::find(keys.begin(), keys.end(), key) != keys.end();
+}
+
+// Where the data are is no part of what they are.
+bool tells_where(std::string_view key) { return is_one_of(key, {"data.train", "data.val"}); }
+
+std::string as_utf8(const std::string& text) {
+  using nlohmann::json;
+  return io::read_json(io::json_text(json(text)), "a text").get<std::string>();
+}
+
+const std::string* find_text(const ConfigTexts& texts, std::string_view key) {
+  const auto found = std::find_if(texts.begin(), texts.end(), [&](const auto& entry) { return entry.first == key; });
+  return found != texts.end() ? &found->second : nullptr;
+}
+
+// The first few of many.
+std::string named_changes(std::vector<std::string> changes) {
+  const size_t more = changes.size() - std::min(changes.size(), kMostNamed);
+  changes.resize(changes.size() - more);
+  return join(changes, "; ") + (more > 0 ? fmt::format("; and {} more", more) : "");
 }
 
 }  // namespace
@@ -36,31 +59,61 @@ ConfigTexts result_config(const RunConfig& config) {
   return texts;
 }
 
-std::string check_edits(const RunConfig& now, const RunConfig& then, const std::filesystem::path& run_dir,
-                        const std::filesystem::path& checkpoint) {
+ConfigTexts fixed_config(const RunConfig& config) {
+  ConfigTexts texts = config::flatten(config::print(config));
+  std::erase_if(texts, [](const auto& entry) { return may_be_edited(entry.first) || tells_where(entry.first); });
+  for (auto& [key, text] : texts) text = as_utf8(text);
+  return texts;
+}
+
+void check_unchanged(const RunConfig& config, const TrainerState& state, const std::filesystem::path& file) {
+  std::vector<std::string> changed;
+  for (const auto& [key, text] : fixed_config(config)) {
+    const std::string* const saved = find_text(state.config, key);
+    if (saved == nullptr || *saved == text) continue;
+    changed.push_back(fmt::format("{}: {}, and the checkpoint was saved under {}", key, text, *saved));
+  }
+  if (!changed.empty())
+    throw DataError(fmt::format("{}: was changed: {}: put it back", file.string(), named_changes(changed)));
+}
+
+std::string check_edits(const RunConfig& now, const RunConfig& then, const TrainerState& state,
+                        const std::filesystem::path& run_dir, const std::filesystem::path& checkpoint) {
   const ConfigTexts texts = config::flatten(config::print(now));
   const ConfigTexts before = config::flatten(config::print(then));
-  std::vector<std::string> refused;
+  std::vector<std::string> refused, edited;
+  bool all_as_saved = true;  // what is refused is no fault of RUN/config.yaml
   for (size_t i = 0; i < texts.size(); ++i) {
     const auto& [key, text] = texts[i];  // the keys are those of the struct, so both lists have the same
-    if (text != before[i].second && !may_be_edited(key)) {
-      refused.push_back(fmt::format("{}: {}, and the checkpoint says {}", key, text, before[i].second));
+    const std::string& other = before[i].second;
+    const std::string* const found = find_text(state.config, key);
+    const std::string saved = found != nullptr ? *found : as_utf8(other);
+    const bool moved = tells_where(key) && !state.data.empty();  // what they hold is compared when they are read
+    if (text != other && !may_be_edited(key) && !moved) {
+      refused.push_back(fmt::format("{}: {}, and the checkpoint says {}", key, text, other));
+      all_as_saved = all_as_saved && found != nullptr && *found == as_utf8(text);
+    } else if (as_utf8(text) != saved) {
+      edited.push_back(fmt::format("{}: was {}, is {}", key, saved, text));
     }
   }
+  const auto run_file = run_dir / io::kConfigFile, checkpoint_file = checkpoint / io::kConfigFile;
+  if (!refused.empty() && all_as_saved) check_unchanged(then, state, checkpoint_file);
   if (!refused.empty()) {
-    const size_t more = refused.size() - std::min(refused.size(), kMostNamed);
-    refused.resize(std::min(refused.size(), kMostNamed));
-    throw DataError(
-        fmt::format("{}: was changed since {} was saved: {}{}: put it back to go on with the run, or make "
-                    "the same change in {} if it is meant",
-                    (run_dir / io::kConfigFile).string(), checkpoint.filename().string(), join(refused, "; "),
-                    more > 0 ? fmt::format("; and {} more", more) : "", (checkpoint / io::kConfigFile).string()));
+    throw DataError(fmt::format(
+        "{}: was changed since {} was saved: {}: put it back to go on with the run, or make the same change in {} if "
+        "it is meant",
+        run_file.string(), checkpoint.filename().string(), named_changes(refused), checkpoint_file.string()));
   }
-  if (now.train.steps == then.train.steps || now.optim.schedule.kind == ScheduleKind::constant) return "";
-  return fmt::format(
-      "train.steps was {} and is {} now: the {} schedule follows the new end, so that the learning rates "
-      "from here on are not those of a run of {} steps from its start",
-      then.train.steps, now.train.steps, enum_text(now.optim.schedule.kind), now.train.steps);
+  std::string said;
+  if (!edited.empty()) {
+    said = fmt::format("{}: edited since {} was saved: {}", run_file.string(), checkpoint.filename().string(),
+                       join(edited, "; "));
+  }
+  if (now.train.steps == then.train.steps || now.optim.schedule.kind == ScheduleKind::constant) return said;
+  return said + fmt::format(
+                    "; the {} schedule follows the new end, so that the learning rates from here on are not "
+                    "those of a run of {} steps from its start",
+                    enum_text(now.optim.schedule.kind), now.train.steps);
 }
 
 }  // namespace siamese::train

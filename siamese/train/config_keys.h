@@ -6,7 +6,11 @@
 // Which keys may be edited in RUN/config.yaml between a stop and a resume? Those that change neither what a step
 // computes nor what it is computed from: engine.*, eval.*, and of train: steps, eval_every, checkpoint_every,
 // record_every, keep_last, keep_every, max_hours, max_skips. train.steps moves the end; a schedule that depends on the
-// end then takes other learning rates from there on, which is said when the run goes on.
+// end then takes other learning rates from there on. data.train and data.val may name another place when the state
+// knows what the data hold (data/identity.h). All that was edited is said when the run goes on.
+//
+// The rest is fixed: trainer.json keeps it beside the state, so that a changed config.yaml, of the run or of a
+// checkpoint, is known by key and value. Whoever means a change of a fixed key makes it in both config.yaml.
 #pragma once
 
 #include <filesystem>
@@ -27,10 +31,19 @@ bool may_be_edited(std::string_view key);
 // The resolved config without the keys that decide no result, flattened.
 ConfigTexts result_config(const RunConfig& config);
 
+// The keys that may not be edited, flattened, without those that say where the data are; text that is not UTF-8 is made
+// so, as JSON needs it.
+ConfigTexts fixed_config(const RunConfig& config);
+
+// DataError naming the first keys in which a checkpoint's `config`, read from `file`, is not what its state was saved
+// under. States of older versions do not say.
+struct TrainerState;
+void check_unchanged(const RunConfig& config, const TrainerState& state, const std::filesystem::path& file);
+
 // Before a run goes on: DataError naming the first keys that differ between RUN/config.yaml (`now`) and the config of
-// the checkpoint (`then`), both values, and what to do, unless they may be edited. Returns what the user should hear
-// about those that may be, or "".
-std::string check_edits(const RunConfig& now, const RunConfig& then, const std::filesystem::path& run_dir,
-                        const std::filesystem::path& checkpoint);
+// the checkpoint (`then`), both values, and what to do, unless they may be edited; or that differ between `then` alone
+// and what the state was saved under. Returns what the user should hear about all edits that stand, or "".
+std::string check_edits(const RunConfig& now, const RunConfig& then, const TrainerState& state,
+                        const std::filesystem::path& run_dir, const std::filesystem::path& checkpoint);
 
 }  // namespace siamese::train

@@ -68,7 +68,7 @@ RunResult start_run(const RunConfig& asked, const fs::path& run_dir, bool overwr
   return run.train(io::JsonLinesWriter::Mode::replace);
 }
 
-RunResult resume_run(const fs::path& run_or_checkpoint, const RunHooks& hooks) {
+RunResult resume_run(const fs::path& run_or_checkpoint, const RunHooks& hooks, bool accept_changed_data) {
   const bool is_checkpoint = is_there(run_or_checkpoint / io::kTrainerFile);
   const fs::path dir = is_checkpoint ? fs::absolute(run_or_checkpoint / "..").lexically_normal() : run_or_checkpoint;
   if (!is_there(dir / io::kConfigFile)) {
@@ -88,13 +88,14 @@ RunResult resume_run(const fs::path& run_or_checkpoint, const RunHooks& hooks) {
   if (begun) {
     checkpoint = io::resolve_checkpoint(run_or_checkpoint, io::CheckpointUse::resume);
     const RunConfig then = read_config_file((checkpoint / io::kConfigFile).string());
-    edited = check_edits(config, then, dir, checkpoint);
+    edited = check_edits(config, then, read_trainer_state(checkpoint / io::kTrainerFile), dir, checkpoint);
   } else {
     check_nothing_was_saved(dir, run_file, hooks);
   }
   apply_engine(config.engine);
   Trainer trainer(config, begun);
-  if (begun) trainer.resume_from(checkpoint);
+  const std::string changed = begun ? trainer.resume_from(checkpoint, accept_changed_data) : "";
+  if (!changed.empty() && hooks.observer != nullptr) hooks.observer->warned(changed + "; accepted");
   if (!edited.empty() && hooks.observer != nullptr) hooks.observer->warned(edited);
   RunLoop run(trainer, dir, {text_or(run_file, "id", new_run_id()), text_or(run_file, "label", "")}, hooks);
   const bool unrecorded = !trainer.state().unrecorded.empty();

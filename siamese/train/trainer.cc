@@ -72,7 +72,10 @@ Trainer::Trainer(const RunConfig& config, bool resuming)
       model_(make_initial_model(config, resuming)),
       gradients_(model_->parameters()),
       optimizer_(config.optim, model_->parameters()),
-      average_(config.train.ema, model_->parameters()) {}
+      average_(config.train.ema, model_->parameters()) {
+  state_.config = fixed_config(config_);
+  state_.data = data::identity_of(config_.data);
+}
 
 Trainer::~Trainer() = default;
 
@@ -174,10 +177,21 @@ eval::Evaluation Trainer::evaluate() const {
                         config_.eval);
 }
 
-void Trainer::resume_from(const std::filesystem::path& checkpoint) {
-  state_ = load_checkpoint(checkpoint, {*model_, optimizer_, average_});
-  check_state(state_, config_, checkpoint);
+std::string Trainer::resume_from(const std::filesystem::path& checkpoint, bool accept_changed_data) {
+  const data::DataIdentity data = state_.data;
+  TrainerState state = load_checkpoint(checkpoint, config_.model, {*model_, optimizer_, average_});
+  check_state(state, config_, checkpoint);
+  const auto changed = state.data.empty() ? std::nullopt : data::difference(state.data, data);
+  if (changed && !accept_changed_data) {
+    throw DataError(*changed + ": the data are not what the run was trained on; `siamese resume " +
+                    "--accept-changed-data` goes on with them all the same");
+  }
+  if (changed) state.accepted_data.push_back("step " + std::to_string(state.step) + ": " + *changed);
+  state.config = fixed_config(config_);
+  state.data = data;
+  state_ = std::move(state);
   prefetcher_.reset();
+  return changed.value_or("");
 }
 
 std::filesystem::path Trainer::save(const std::filesystem::path& run_dir) {

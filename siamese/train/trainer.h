@@ -33,7 +33,9 @@ class Trainer {
   // Of the averaged weights when the config says so.
   eval::Evaluation evaluate() const;
 
-  void resume_from(const std::filesystem::path& checkpoint);
+  // DataError naming the file when the data are not what they were, unless `accept_changed_data`: then the state keeps
+  // what changed, and it is returned; "" otherwise.
+  std::string resume_from(const std::filesystem::path& checkpoint, bool accept_changed_data = false);
   // Notes or clears the line of the last step that could not be written (TrainerState).
   void set_unrecorded(std::string line) { state_.unrecorded = std::move(line); }
   std::filesystem::path save(const std::filesystem::path& run_dir);

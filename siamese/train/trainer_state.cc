@@ -4,12 +4,14 @@
 
 #include "siamese/base/check.h"
 #include "siamese/io/atomic_file.h"
+#include "siamese/io/checksum.h"
 #include "siamese/io/strict_json.h"
 
 namespace siamese::train {
 namespace {
 
 constexpr int kStateFormat = 1;
+constexpr const char* kChecksumMark = "\"checksum\": \"";  // as the printer spaces it
 
 [[noreturn]] void wrong(const std::filesystem::path& path, const std::string& key, const std::string& expected) {
   throw DataError(path.string() + ": " + key + ": expected " + expected);
@@ -32,10 +34,37 @@ SpikeWindow read_window(const nlohmann::json& window, const std::filesystem::pat
   return read;
 }
 
+nlohmann::ordered_json identities_json(const std::vector<data::FileIdentity>& files) {
+  auto list = nlohmann::ordered_json::array();
+  for (const auto& [path, content] : files) {
+    list.push_back({{"path", path}, {"bytes", content.bytes}, {"hash", io::checksum_text(content.hash)}});
+  }
+  return list;
+}
+
+std::vector<data::FileIdentity> read_identities(const nlohmann::json& list, const std::filesystem::path& path) {
+  std::vector<data::FileIdentity> files;
+  for (const auto& file : list) {
+    const auto hash = io::checksum_from_text(file.at("hash").get<std::string>());
+    if (!hash) wrong(path, "data", "a hash of 16 digits, got " + io::json_text(file.at("hash")));
+    files.push_back({file.at("path").get<std::string>(), {file.at("bytes").get<uint64_t>(), *hash}});
+  }
+  return files;
+}
+
+// Whoever writes a config writes a checksum: without it, its own name was damaged.
+void check_seal(const nlohmann::json& state, std::string_view content, const std::filesystem::path& path) {
+  if (!state.contains("checksum") && !state.contains("config")) return;
+  if (const auto error = io::seal_error(content, kChecksumMark)) {
+    throw DataError(path.string() + ": checksum: " + *error + ": the file was damaged or changed");
+  }
+}
+
 }  // namespace
 
 std::string to_json(const TrainerState& state, const std::vector<std::string>& files) {
   nlohmann::ordered_json json = {{"format", kStateFormat},
+                                 {"checksum", std::string(16, '0')},
                                  {"step", state.step},
                                  {"position", state.position},
                                  {"applied_steps", state.applied_steps},
@@ -47,12 +76,22 @@ std::string to_json(const TrainerState& state, const std::vector<std::string>& f
   }
   if (!files.empty()) json["files"] = files;
   if (!state.unrecorded.empty()) json["unrecorded"] = state.unrecorded;
-  return io::json_text(json, 2) + "\n";
+  if (!state.config.empty()) json["config"] = nlohmann::ordered_json::object();
+  for (const auto& [key, text] : state.config) json["config"][key] = text;
+  if (!state.data.empty()) {
+    json["data"] = {{"train", identities_json(state.data.train)}, {"val", identities_json(state.data.val)}};
+  }
+  if (!state.accepted_data.empty()) json["accepted_data"] = state.accepted_data;
+  std::string text = io::json_text(json, 2) + "\n";
+  io::seal(text, kChecksumMark);
+  return text;
 }
 
 TrainerState read_trainer_state(const std::filesystem::path& path) {
   try {
-    const auto json = io::read_json(io::read_file(path), path.string());
+    const std::string content = io::read_file(path);
+    const auto json = io::read_json(content, path.string());
+    check_seal(json, content, path);
     if (json.at("format").get<int>() != kStateFormat) {
       throw DataError(path.string() + ": expected checkpoint format " + std::to_string(kStateFormat) + ", got " +
                       io::json_text(json.at("format")));
@@ -68,7 +107,10 @@ TrainerState read_trainer_state(const std::filesystem::path& path) {
                        .skipped_steps = json.at("skipped_steps").get<int64_t>(),
                        .skips_in_a_row = json.at("skips_in_a_row").get<int64_t>(),
                        .window = {},
-                       .unrecorded = json.value("unrecorded", "")};
+                       .unrecorded = json.value("unrecorded", ""),
+                       .config = {},
+                       .data = {},
+                       .accepted_data = json.value("accepted_data", std::vector<std::string>())};
     if (!state.unrecorded.empty()) {
       const auto line = io::read_json(state.unrecorded, path.string() + ": unrecorded");
       const bool fits = line.is_object() && line.value("step", int64_t{-1}) == state.step &&
@@ -76,6 +118,13 @@ TrainerState read_trainer_state(const std::filesystem::path& path) {
       if (!fits) wrong(path, "unrecorded", "one line of metrics.jsonl, of this step");
     }
     if (json.contains("window")) state.window = read_window(json.at("window"), path);
+    if (json.contains("config")) {
+      for (const auto& [key, text] : json.at("config").items()) state.config.emplace_back(key, text.get<std::string>());
+    }
+    if (json.contains("data")) {
+      state.data = {read_identities(json.at("data").at("train"), path),
+                    read_identities(json.at("data").at("val"), path)};
+    }
     return state;
   } catch (const nlohmann::json::exception&) {  // whose text is for programmers
     throw DataError(path.string() + ": not the state of a run: not JSON, or a key is missing or of another type");

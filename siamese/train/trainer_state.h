@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "siamese/data/identity.h"
+#include "siamese/train/config_keys.h"
 #include "siamese/train/spike_guard.h"
 
 namespace siamese::train {
@@ -21,12 +23,19 @@ struct TrainerState {
   // The line of the last step when metrics.jsonl or eval.jsonl could not take it: whoever resumes records that step
   // before the next. "" otherwise.
   std::string unrecorded;
+  // fixed_config of the run (config_keys.h); empty when an older version saved the state.
+  ConfigTexts config;
+  // What the run reads; empty, too, when an older version saved the state.
+  data::DataIdentity data;
+  // One line for each time that the run went on although its data had changed.
+  std::vector<std::string> accepted_data;
 };
 
 // `files`: what the checkpoint holds beside the files that all have (io/run_dir.h).
 std::string to_json(const TrainerState& state, const std::vector<std::string>& files);
 
-// DataError naming the key. Keys that older versions did not write may be missing: window, files, unrecorded.
+// DataError naming the key, or the checksum that the file carries of itself. Keys that older versions did not write may
+// be missing: window, files, unrecorded, checksum, config, data, accepted_data.
 TrainerState read_trainer_state(const std::filesystem::path& path);
 
 }  // namespace siamese::train

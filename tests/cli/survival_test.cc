@@ -3,6 +3,8 @@
 #include "tests/cli/command.h"
 #include <nlohmann/json.hpp>
 
+#include "siamese/io/safetensors.h"
+
 namespace siamese::cli {
 namespace {
 
@@ -115,7 +117,9 @@ TEST_F(Survival, EditedConfigs) {
   replace("run/config.yaml", "max_hours: 1e-09", "max_hours: 0");
   const CommandResult longer = run("resume run --quiet");
   EXPECT_EQ(longer.exit_code, 0) << longer.error;
-  EXPECT_NE(longer.error.find("siamese: train.steps was 6 and is 8 now: the cosine schedule"), std::string::npos)
+  EXPECT_NE(longer.error.find("siamese: run/config.yaml: edited since step1 was saved: train.steps: was 6, is 8; "
+                              "train.max_hours: was 1e-09, is 0; the cosine schedule follows the new end"),
+            std::string::npos)
       << longer.error;
   EXPECT_TRUE(exists("run/step8"));
   for (const char* const nothing : {"", "# only a comment\n"}) {
@@ -128,8 +132,10 @@ TEST_F(Survival, EditedConfigs) {
 
 TEST_F(Survival, WeightsOfAnotherFormatOrNotFinite) {
   ASSERT_EQ(run(tiny + "--out run").exit_code, 0);
-  const std::string weights = read("run/step6/model.safetensors");
-  replace("run/step6/model.safetensors", "\"format_version\":\"1\"", "\"format_version\":\"9\"");
+  const auto weights = io::SafetensorsFile::open(folder / "run/step6/model.safetensors");
+  auto metadata = weights.metadata();
+  metadata["format_version"] = "9";
+  io::write_safetensors(folder / "run/step6/model.safetensors", weights.tensors(), metadata);
   const std::string complaint = "model.safetensors: format_version: expected 1, got '9'";
   expect_refusal("eval run", 3, complaint);
   expect_refusal(tiny + "init.from=run --out x", 3, complaint);
@@ -137,11 +143,89 @@ TEST_F(Survival, WeightsOfAnotherFormatOrNotFinite) {
   const CommandResult resumed = run("resume run --quiet");
   EXPECT_EQ(resumed.exit_code, 3);
   EXPECT_NE(resumed.error.find(complaint), std::string::npos) << resumed.error;
-  // The last four bytes are the last number of the last tensor.
-  std::string broken = weights;
+  auto tensors = weights.tensors();
+  std::string broken(reinterpret_cast<const char*>(tensors.back().data), tensors.back().bytes);
   broken.replace(broken.size() - 4, 4, std::string("\x00\x00\xC0\x7F", 4));
-  write("run/step6/model.safetensors", broken);
+  tensors.back().data = reinterpret_cast<const std::byte*>(broken.data());
+  tensors.back().checksum.reset();
+  io::write_safetensors(folder / "run/step6/model.safetensors", tensors, weights.metadata());
   expect_refusal("eval run", 3, " is not finite, so that the loss is not");
+}
+
+// By every verb that reads it; what reads names and shapes only shows them.
+TEST_F(Survival, AFlippedBitIsNamed) {
+  ASSERT_EQ(run(tiny + "train.ema=0.5 model.residual=pre --out run").exit_code, 0);
+  const auto flip = [&](const std::string& name, size_t from_end) {
+    std::string bytes = read(name);
+    bytes[bytes.size() - from_end] = static_cast<char>(bytes[bytes.size() - from_end] ^ 0x10);
+    write(name, bytes);
+  };
+  const std::string model = read("run/step6/model.safetensors");
+  flip("run/step6/model.safetensors", 1000);
+  replace("run/config.yaml", "  steps: 6", "  steps: 8");
+  const std::string named = "run/step6/model.safetensors: tensor '";
+  for (const char* const verb :
+       {"eval run", "generate run --prompt 1+1=", "upcycle run --to siamese --out up", "inspect run",
+        "inspect run --json", "convert run --from siamese --to hf-llama --out c.safetensors"}) {
+    const CommandResult result = run(verb);
+    EXPECT_EQ(result.exit_code, 3) << verb << "\n" << result.error;
+    EXPECT_NE(result.error.find(named), std::string::npos) << verb << "\n" << result.error;
+    EXPECT_NE(result.error.find(": expected the checksum "), std::string::npos) << verb << "\n" << result.error;
+  }
+  EXPECT_NE(run("resume run --quiet").error.find(named), std::string::npos);
+  EXPECT_NE(run(tiny + "model.residual=pre init.from=run --out x").error.find(named), std::string::npos);
+  EXPECT_FALSE(exists("up") || exists("c.safetensors") || exists("x"));
+  EXPECT_EQ(run("inspect run --no-statistics").exit_code, 0);
+  write("run/step6/model.safetensors", model);
+  flip("run/step6/ema.safetensors", 1);
+  EXPECT_NE(run("resume run --quiet").error.find("run/step6/ema.safetensors: tensor '"), std::string::npos);
+  flip("run/step6/ema.safetensors", 1);
+  flip("run/step6/optim.safetensors", 1);
+  EXPECT_NE(run("resume run --quiet").error.find("run/step6/optim.safetensors: tensor 'v."), std::string::npos);
+  flip("run/step6/optim.safetensors", 1);
+  EXPECT_EQ(run("resume run --quiet").exit_code, 0);
+}
+
+// A config of a checkpoint is what its weights were saved under.
+TEST_F(Survival, AnEditedModelIsNamedByKey) {
+  ASSERT_EQ(run(tiny + "model.residual=pre --out run").exit_code, 0);
+  replace("run/step6/config.yaml", "rope_theta: 10000", "rope_theta: 20000");
+  const std::string complaint =
+      "run/step6/config.yaml: model.rope_theta: 20000, and the weights were saved under 10000";
+  expect_refusal("eval run", 3, complaint);
+  expect_refusal("generate run --prompt 1+1=", 3, complaint);
+  expect_refusal("upcycle run --to siamese --out up", 3, complaint);
+  expect_refusal("convert run --from siamese --to hf-llama --out c", 3, complaint);
+  replace("run/config.yaml", "rope_theta: 10000", "rope_theta: 20000");  // meant: in both, and yet another function
+  replace("run/config.yaml", "  steps: 6", "  steps: 8");
+  EXPECT_NE(run("resume run --quiet").error.find(complaint), std::string::npos);
+}
+
+TEST_F(Survival, ChangedDataAreNamed) {
+  std::string text;
+  for (int i = 0; i < 200; ++i) text += std::to_string(i * i) + "\n";
+  write("a.txt", text);
+  ASSERT_EQ(run(tiny + "data.source=text data.train=[a.txt] --out run").exit_code, 0);
+  text[100] = text[100] == '1' ? '2' : '1';
+  write("a.txt", text);
+  const CommandResult refused = run("resume run/step4 --quiet");
+  EXPECT_EQ(refused.exit_code, 3) << refused.error;
+  EXPECT_NE(refused.error.find("siamese: a.txt: expected "), std::string::npos) << refused.error;
+  EXPECT_NE(refused.error.find("--accept-changed-data"), std::string::npos) << refused.error;
+  const CommandResult accepted = run("resume run/step4 --quiet --accept-changed-data");
+  EXPECT_EQ(accepted.exit_code, 0) << accepted.error;
+  EXPECT_NE(accepted.error.find("a.txt: expected "), std::string::npos) << accepted.error;
+  EXPECT_NE(read("run/step6/trainer.json").find("\"step 4: a.txt: expected "), std::string::npos);
+}
+
+// A token written while a run has its file open: saved, named, exit 3; no write past the end of anything.
+TEST_F(Survival, ATokenPastTheVocabularyInTheMiddleOfAFile) {
+  std::string tokens(200'000, '\0');
+  for (size_t i = 60'000; i < 140'000; ++i) tokens[i] = '\x7F';  // where opening does not look
+  write("a.bin", tokens);
+  const CommandResult result = run(tiny + "data.source=tokens model.vocab=300 data.train=[a.bin] --out run");
+  EXPECT_EQ(result.exit_code, 3) << result.error;
+  EXPECT_NE(result.error.find("a.bin: token 32639 at byte "), std::string::npos) << result.error;
 }
 
 }  // namespace

@@ -307,6 +307,39 @@ TEST(Latents, WhatIsWrongIsNamed) {
   EXPECT_TRUE(has(open_error(config, Split::train, kLatent), "data.augment.mixup: expected 0 "));
 }
 
+// In place, as a program would that has the file open: it stays mapped.
+void poke(const std::string& path, size_t at, const std::string& bytes) {
+  std::fstream(path, std::ios::binary | std::ios::in | std::ios::out)
+      .seekp(static_cast<std::streamoff>(at))
+      .write(bytes.data(), std::ssize(bytes));
+}
+
+TEST(ImageFiles, ALabelThatIsChangedLaterIsNamed) {
+  const TempFolder folder;
+  write_idx(folder, "train", 7);
+  const auto idx = open_batches(config_of(Source::idx, folder / ""), Split::train, kGrey, 1);
+  poke(folder / "train-labels-idx1-ubyte", 8 + 3, "\x0A");
+  EXPECT_EQ(error_of<DataError>([&] { idx->batch(0, 7); }),
+            (folder / "train-labels-idx1-ubyte") + ": label 3: expected below model.classes 10, got 10 at byte 11");
+
+  const std::string record = cifar_record("\x01", 10);
+  const auto cifar_file = folder.write("cifar/data_batch_1.bin", record + record);
+  const auto cifar = open_batches(config_of(Source::cifar, folder / "cifar"), Split::train, kColour, 1);
+  poke(cifar_file, 3073, "\xFF");
+  EXPECT_EQ(error_of<DataError>([&] { cifar->batch(0, 2); }),
+            cifar_file + ": record 1: expected a label below 10, got 255 at byte 3073");
+
+  const std::string latents_file = folder / "a.safetensors";
+  write_latents(latents_file, 10, io::DType::f32);
+  DataConfig config = config_of(Source::latents, latents_file);
+  config.val_fraction = 0;
+  const auto latents = open_batches(config, Split::train, kLatent, 1);
+  const size_t labels = std::filesystem::file_size(latents_file) - 10 * (8 * 4 + 8);
+  poke(latents_file, labels + 2 * 8, "\x05");
+  EXPECT_EQ(error_of<DataError>([&] { latents->batch(0, 10); }),
+            latents_file + ": label 2: expected 0 to below model.classes 5, got 5 at byte 16 of 'labels'");
+}
+
 }  // namespace image_files_test
 }  // namespace
 }  // namespace siamese::data

@@ -6,6 +6,8 @@
 #include "tests/data/support.h"
 #include <gtest/gtest.h>
 
+#include "siamese/data/batches.h"
+
 namespace siamese::data {
 namespace {
 
@@ -82,6 +84,16 @@ TEST(Tokens, ATokenPastTheVocabularyIsNamed) {
   EXPECT_EQ(error.find(path), 0U) << error;
   EXPECT_NE(error.find("1000"), std::string::npos) << error;
   EXPECT_NO_THROW(open(tokens_config({path}), Split::train, 1001));
+}
+
+TEST(Tokens, ATokenThatIsWrittenLaterIsNamed) {
+  const TempFolder folder;
+  const auto path = folder.write("a.bin", raw<uint16_t>(counting(0, 41)));
+  const auto batches = token_batches(open(tokens_config({path})), kContext);
+  EXPECT_EQ(std::ssize(batches->batch(0, 10).tokens), 50);
+  std::fstream(path, std::ios::binary | std::ios::in | std::ios::out).seekp(2 * 17).write("\xE8\x03", 2);
+  EXPECT_EQ(error_of<DataError>([&] { batches->batch(0, 10); }),
+            path + ": token 1000 at byte 34 is outside the vocabulary of 1000 (read as U16, format nanogpt_bin)");
 }
 
 TEST(Tokens, HostileShardsAreNamed) {

@@ -5,6 +5,7 @@
 #include "tests/io/support.h"
 
 #include "siamese/io/atomic_file.h"
+#include "siamese/io/checksum.h"
 
 namespace siamese::io {
 namespace {
@@ -26,6 +27,12 @@ TensorView view(const std::string& name, DType dtype, std::vector<int64_t> shape
 
 std::string_view text_of(const TensorView& tensor) {
   return {reinterpret_cast<const char*>(tensor.data), tensor.bytes};
+}
+
+std::string sums_of(const std::vector<std::string>& data) {
+  std::string text;
+  for (const auto& one : data) text += (text.empty() ? "" : " ") + checksum_text(checksum(one));
+  return text;
 }
 
 TEST_F(SafetensorsTest, RoundTripsEveryType) {
@@ -84,8 +91,11 @@ TEST_F(SafetensorsTest, TheBytesAreDeterministicAndAligned) {
   const std::string content = read_file(folder_ / "1");
   EXPECT_EQ(content, read_file(folder_ / "2"));
 
+  const auto sums = sums_of({eight, four, four, half, byte});
   const std::string header =
-      R"({"__metadata__":{"a":"1","b":"2"},"d":{"dtype":"I64","shape":[1],"data_offsets":[0,8]},)"
+      R"({"__metadata__":{"a":"1","b":"2","xxh3":")" + sums + R"(","xxh3_header":")" +
+      content.substr(content.find("header") + 9, 16) +
+      R"("},"d":{"dtype":"I64","shape":[1],"data_offsets":[0,8]},)"
       R"("a":{"dtype":"F32","shape":[1],"data_offsets":[8,12]},"b":{"dtype":"F32","shape":[1],"data_offsets":[12,16]},)"
       R"("e":{"dtype":"BF16","shape":[1],"data_offsets":[16,18]},"c":{"dtype":"U8","shape":[1],"data_offsets":[18,19]}})";
   EXPECT_EQ(content.substr(8, header.size()), header);
@@ -131,6 +141,7 @@ TEST_F(SafetensorsTest, RefusesNamesItCouldNotRead) {
   refuse({"__metadata__"}, {}, "got '__metadata__'");
   refuse({"\xff"}, {}, "UTF-8");
   refuse({"w"}, {{"k", "\xff"}}, "UTF-8");
+  refuse({"w"}, {{"xxh3", ""}}, "xxh3_header are the writer's own");
   EXPECT_TRUE(names().empty());
 }
 
@@ -140,6 +151,76 @@ TEST_F(SafetensorsTest, AViewOfTheWrongSizeIsABug) {
   EXPECT_DEATH(write_safetensors(folder_ / "a", wrong, {}), "tensor->bytes");
   const std::vector negative{view("w", DType::u8, {-1}, byte)};
   EXPECT_DEATH(write_safetensors(folder_ / "a", negative, {}), "tensor->bytes");
+}
+
+// Every bit of a file: the header's are found when it is opened, a tensor's when it is read, and its own name is said.
+TEST_F(SafetensorsTest, EveryFlippedBitIsNamed) {
+  const std::string a = raw<float>({1, 2, 3}), b = "bytes";
+  const auto path = folder_ / "a.safetensors";
+  write_safetensors(path, std::vector{view("a", DType::f32, {3}, a), view("b", DType::u8, {5}, b)}, {{"k", "v"}});
+  const std::string good = read_file(path);
+  const size_t data_start = good.size() - a.size() - b.size();
+  for (size_t bit = 0; bit < good.size() * 8; ++bit) {
+    std::string flipped = good;
+    flipped[bit / 8] = static_cast<char>(flipped[bit / 8] ^ (1 << bit % 8));
+    if (bit / 8 < data_start) {
+      EXPECT_THROW(parse(flipped), DataError) << "bit " << bit;
+      continue;
+    }
+    const bool of_a = bit / 8 < data_start + a.size();
+    const SafetensorsContent content = parse(flipped);
+    for (const TensorView& tensor : content.tensors) {
+      if ((tensor.name == "a") != of_a) {
+        EXPECT_NO_THROW(verify(tensor));
+        continue;
+      }
+      expect_error<DataError>([&] { verify(tensor); },
+                              {"a.safetensors: tensor '" + tensor.name + "': expected the checksum " +
+                                   checksum_text(checksum(of_a ? a : b)) + ", got ",
+                               "damaged"});
+    }
+  }
+}
+
+TEST_F(SafetensorsTest, DataIsVerifiedBlockByBlockWhileItIsRead) {
+  std::string large(3 * kChecksumBlock + 40, 'x');
+  const auto path = folder_ / "a.safetensors";
+  write_safetensors(path, std::vector{view("a", DType::f64, {std::ssize(large) / 8}, large)}, {});
+  std::string read;
+  const auto collect = [&](size_t offset, std::span<const std::byte> block) {
+    EXPECT_EQ(offset, read.size());
+    EXPECT_EQ(block.size() % 8, 0u);
+    read.append(reinterpret_cast<const char*>(block.data()), block.size());
+  };
+  read_tensor(*SafetensorsFile::open(path).find("a"), collect);
+  EXPECT_EQ(read, large);
+  std::string file = read_file(path);
+  file[file.size() - 3] = 'y';
+  const SafetensorsContent damaged = parse(file);
+  read.clear();
+  expect_error<DataError>([&] { read_tensor(damaged.tensors[0], collect); }, {"tensor 'a'", "checksum"});
+  expect_error<DataError>([&] { write_safetensors(folder_ / "b", damaged.tensors, {}); }, {"tensor 'a'", "checksum"});
+  EXPECT_EQ(names(), std::vector<std::string>{"a.safetensors"});
+}
+
+TEST_F(SafetensorsTest, ChecksumsThatDoNotFitAreRefused) {
+  const auto path = folder_ / "a.safetensors";
+  const std::string byte = "x";
+  write_safetensors(path, std::vector{view("a", DType::u8, {1}, byte)}, {});
+  const SafetensorsFile good = SafetensorsFile::open(path);
+  EXPECT_EQ(good.tensors()[0].checksum, checksum(byte));
+  EXPECT_TRUE(good.metadata().empty());
+  const std::string entry = R"("a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}})";
+  const auto refuse = [&](std::string header, const std::vector<std::string>& parts) {
+    if (header.find("_header") != std::string::npos) seal(header, "\"xxh3_header\":\"");
+    expect_error<DataError>([&] { parse(file_of(header, byte)); }, parts);
+  };
+  const std::string own = R"("xxh3_header":"0000000000000000"},)";
+  refuse(R"({"__metadata__":{"xxh3":"0123456789abcdef"},)" + entry, {"header: its checksum is missing"});
+  refuse(R"({"__metadata__":{)" + own + entry, {"expected 1 checksums", "got 0"});
+  refuse(R"({"__metadata__":{"xxh3":"0123456789abcde",)" + own + entry, {"expected 1 checksums", "got 0"});
+  refuse(R"({"__metadata__":{"xxh3":"0123456789abcdef 0123456789abcdef",)" + own + entry, {"got 2"});
+  EXPECT_EQ(parse(file_of("{" + entry, byte)).tensors[0].checksum, std::nullopt);
 }
 
 TEST_F(SafetensorsTest, ReadsWhatOthersWrite) {

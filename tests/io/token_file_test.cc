@@ -142,15 +142,39 @@ TEST_F(TokenFileTest, FindsTheFirstTokenOutsideTheVocabulary) {
   refuses("a.npy", npy("|u1", "(1,)", raw<uint8_t>({255})), F::auto_, 255, {"token 255 at byte"});
 }
 
-TEST_F(TokenFileTest, TheScanReachesEveryPlace) {
-  constexpr size_t kTokens = 16384 * 2 + 37;  // two blocks and a part
+TEST_F(TokenFileTest, EveryPlaceIsChecked) {
+  constexpr size_t kTokens = 16384 * 2 + 37;  // what opening looks at, and a part between
   for (const size_t at : {size_t{0}, size_t{1}, size_t{16383}, size_t{16384}, size_t{32768}, kTokens - 1}) {
     std::string content(kTokens * 2, '\0');
     const uint16_t wrong = 300;
     std::memcpy(content.data() + 2 * at, &wrong, 2);
-    refuses("a.bin", content, TokenFormat::auto_, 300, {"token 300 at byte " + std::to_string(2 * at) + " "});
+    const auto path = put("a.bin", content);
+    const auto read_all = [&] {
+      const TokenFile file = TokenFile::open(path, TokenFormat::auto_, 300);
+      std::vector<int64_t> out(kTokens);
+      file.read(0, out);
+    };
+    expect_error<DataError>(read_all, {path.string(), "token 300 at byte " + std::to_string(2 * at) + " "});
     EXPECT_NO_THROW(TokenFile::open(put("a.bin", content), TokenFormat::auto_, 301));
   }
+}
+
+// Opening looks at the ends only; what lies between, or was written later, is found when it is read.
+TEST_F(TokenFileTest, ATokenWrittenLaterIsFoundWhenItIsRead) {
+  const auto path = put("a.bin", std::string(200'000, '\0'));
+  const TokenFile file = TokenFile::open(path, TokenFormat::auto_, 300);
+  std::vector<int64_t> out(100);
+  EXPECT_NO_THROW(file.read(50, out));
+  const uint16_t wrong = 300;
+  std::fstream(path, std::ios::binary | std::ios::in | std::ios::out)
+      .seekp(2 * 120)
+      .write(reinterpret_cast<const char*>(&wrong), sizeof wrong);
+  EXPECT_NO_THROW(file.read(20, out));
+  for (const int64_t begin : {21, 50, 120}) {
+    expect_error<DataError>([&] { file.read(begin, out); },
+                            {path.string() + ": token 300 at byte 240 is outside the vocabulary of 300"});
+  }
+  EXPECT_NO_THROW(file.read(121, out));
 }
 
 TEST(TokenFormatText, RoundTrips) {

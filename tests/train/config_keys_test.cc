@@ -3,13 +3,14 @@
 #include "tests/train/tiny_run.h"
 
 #include "siamese/base/check.h"
+#include "siamese/train/trainer_state.h"
 
 namespace siamese::train {
 namespace config_keys_test {
 
 std::string said(const std::vector<std::string>& edits) {
   try {
-    return check_edits(tiny_config(edits), tiny_config(), "run", "run/step8");
+    return check_edits(tiny_config(edits), tiny_config(), {}, "run", "run/step8");
   } catch (const DataError& error) {
     return std::string("refused: ") + error.what();
   }
@@ -21,7 +22,10 @@ TEST(ConfigKeys, WhatChangesNoStepMayBeEdited) {
        {"train.eval_every=1", "train.checkpoint_every=1", "train.record_every=1", "train.keep_last=1",
         "train.keep_every=5", "train.max_hours=3", "train.max_skips=1", "eval.batches=2", "eval.problems=1",
         "engine.threads=2", "engine.recompute=1", "engine.ops=plain"}) {
-    EXPECT_EQ(said({edit}), "") << edit;
+    const std::string text = edit, key = text.substr(0, text.find('='));
+    EXPECT_EQ(said({edit}).find("run/config.yaml: edited since step8 was saved: " + key + ": was "), 0U)
+        << said({edit});
+    EXPECT_TRUE(said({edit}).ends_with(", is " + text.substr(key.size() + 1))) << said({edit});
   }
 }
 
@@ -43,9 +47,41 @@ TEST(ConfigKeys, EverythingElseMayNot) {
 }
 
 TEST(ConfigKeys, AnotherEndIsSaidWhenTheScheduleFollowsIt) {
-  EXPECT_NE(said({"train.steps=24"}).find("train.steps was 12 and is 24 now: the cosine schedule"), std::string::npos);
+  EXPECT_NE(said({"train.steps=24"}).find("train.steps: was 12, is 24; the cosine schedule"), std::string::npos);
   const RunConfig now = tiny_config({"train.steps=24", "optim.schedule.kind=constant"});
-  EXPECT_EQ(check_edits(now, tiny_config({"optim.schedule.kind=constant"}), "run", "run/step8"), "");
+  EXPECT_EQ(check_edits(now, tiny_config({"optim.schedule.kind=constant"}), {}, "run", "run/step8"),
+            "run/config.yaml: edited since step8 was saved: train.steps: was 12, is 24");
+}
+
+// The state is a third witness: who was changed, the run's config or the checkpoint's, or both because it is meant.
+TEST(ConfigKeys, TheStateTellsWhichConfigWasChanged) {
+  const RunConfig good = tiny_config(), other = tiny_config({"optim.lr=0.5"});
+  TrainerState state;
+  state.config = fixed_config(good);
+  const auto outcome = [&](const RunConfig& now, const RunConfig& then) {
+    try {
+      return check_edits(now, then, state, "run", "run/step8");
+    } catch (const DataError& error) {
+      return std::string("refused: ") + error.what();
+    }
+  };
+  EXPECT_EQ(outcome(good, good), "");
+  EXPECT_EQ(outcome(other, good).find("refused: run/config.yaml: was changed since step8"), 0U);
+  EXPECT_EQ(outcome(good, other),
+            "refused: run/step8/config.yaml: was changed: optim.lr: 0.5, and the checkpoint was saved under 0.001: put "
+            "it back");
+  EXPECT_EQ(outcome(other, other), "run/config.yaml: edited since step8 was saved: optim.lr: was 0.001, is 0.5");
+}
+
+// Data may have moved once what they hold is known.
+TEST(ConfigKeys, ThePlaceOfTheDataMayBeEdited) {
+  const RunConfig there = tiny_config({"data.source=text", "data.train=there"});
+  const RunConfig here = tiny_config({"data.source=text", "data.train=here"});
+  TrainerState state;
+  EXPECT_THROW(check_edits(here, there, state, "run", "run/step8"), DataError);
+  state.data.train.push_back({"there/a.txt", {}});
+  EXPECT_EQ(check_edits(here, there, state, "run", "run/step8"),
+            "run/config.yaml: edited since step8 was saved: data.train: was [there], is [here]");
 }
 
 TEST(ConfigKeys, LimitsDecideNoResult) {

@@ -357,7 +357,7 @@ TEST(SavedWeights, MustBeThoseOfTheConfigBesideThem) {
   save_weights(folder / "pre", pre, Trainer(pre).model(), true);
   io::write_file_atomic(folder / "pre" / "config.yaml", config_text(tiny_config({"model.residual=post"})));
   expect_words(error_of([&] { load_model(folder / "pre"); }),
-               "its weights are for residual scheme pre, and its config.yaml says post");
+               "config.yaml: model.residual: post, and the weights were saved under pre");
 }
 
 TEST(SavedWeights, ReplaceOnlyTheirLike) {
