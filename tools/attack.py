@@ -93,7 +93,8 @@ def main() -> int:
     folder = Path(tempfile.mkdtemp(prefix="siamese_attack_"))
     try:
         lab = Lab(arguments.binary, folder, arguments.seed, arguments.short, arguments.minutes, arguments.jobs)
-        for name in wanted:
+        for left, name in zip(range(len(wanted), 0, -1), wanted):
+            lab.share_time(left)
             start, before = time.monotonic(), len(lab.findings)
             ATTACKS[name](lab)
             failed = sum(bool(finding.problems) for finding in lab.findings[before:])

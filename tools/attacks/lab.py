@@ -106,7 +106,8 @@ class Lab:
     def __init__(self, binary: Path, folder: Path, seed: int, short: bool, minutes: float, jobs: int):
         self.binary, self.folder, self.seed, self.short = binary.resolve(), folder, seed, short
         self.jobs = jobs
-        self.ends = time.monotonic() + minutes * 60 if minutes else None
+        self.all_ends = time.monotonic() + minutes * 60 if minutes else None
+        self.ends = self.all_ends  # of the attack that runs
         self.shim = folder / "shim.so"
         compiler = os.environ.get("CC", "cc")
         command = [compiler, "-shared", "-fPIC", "-O1", "-o", str(self.shim), str(HERE / "shim.c"), "-ldl", "-pthread"]
@@ -184,6 +185,12 @@ class Lab:
             raise SystemExit(f"siamese {' '.join(arguments)}: exit code {done.code}: {done.error}")
         found = [line.split(" ", 2)[1:] for line in log.read_text().splitlines()] if log.exists() else []
         return [(name, path) for name, path in found]
+
+    def share_time(self, attacks: int) -> None:
+        """The next of so many attacks that are left gets its part of the time."""
+        if self.all_ends is not None:
+            now = time.monotonic()
+            self.ends = now + max(0.0, self.all_ends - now) / attacks
 
     def out_of_time(self) -> bool:
         return self.ends is not None and time.monotonic() > self.ends
