@@ -179,9 +179,9 @@ void write_converted(const ConvertArguments& arguments, Layout to, const train::
   fs::create_directories(parent, error);
   if (error) throw SystemError(parent.string() + ": cannot be made: " + error.message());
   const auto metadata = formats::metadata_of(to, config.model);
-  if (arguments.one_file()) return io::write_safetensors(out, converted.tensors, metadata, converted.make);
-  using Standing = io::AtomicDirectory::Standing;
-  io::AtomicDirectory folder(out, arguments.overwrite ? Standing::replaced : Standing::refused);
+  const io::Standing standing = arguments.overwrite ? io::Standing::replaced : io::Standing::refused;
+  if (arguments.one_file()) return io::write_safetensors(out, converted.tensors, metadata, converted.make, standing);
+  io::AtomicDirectory folder(out, standing);
   io::write_file_atomic(folder.path() / io::kConfigFile, train::config_text(config));
   if (formats::is_hugging_face(to)) {
     io::write_file_atomic(folder.path() / "config.json",

@@ -202,7 +202,9 @@ class Sweep {
   }
 
   // The lines of the record about runs of this plan, under the names they have in it: the report reads them.
+  // Another sweep may share the folder: one at a time, each with all that the record holds by then.
   void write_recorded() {
+    const io::DirectoryLock one_at_a_time(out_, io::DirectoryLock::WhenHeld::wait);
     std::string text;
     for (const auto& run : plan_.runs) {
       if (auto line = find(run)) {

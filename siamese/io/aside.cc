@@ -108,7 +108,8 @@ bool tidy(const fs::path& path, const AsideName& aside) {
 // Between the creation and the lock somebody may have taken it for a leftover: then once more, under another name.
 template <class Create>
 AsideEntry create_locked(const fs::path& path, std::string_view action, Create create) {
-  while (true) {
+  constexpr int kMostTries = 16;
+  for (int tries = 0; tries < kMostTries; ++tries) {
     AsideEntry entry{aside_name(path, Aside::writing), {}};
     entry.handle = create(entry.path);
     if (!entry.handle.valid()) {
@@ -117,7 +118,10 @@ AsideEntry create_locked(const fs::path& path, std::string_view action, Create c
     }
     (void)try_lock(entry.handle.get());  // a file system without locks: nobody tidies there
     if (is_at(entry.handle.get(), entry.path)) return entry;
+    std::error_code ignored;
+    fs::remove(entry.path, ignored);  // the system may only have failed to say that it is there
   }
+  throw_system_error(action, path, EBUSY);
 }
 
 }  // namespace

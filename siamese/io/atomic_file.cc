@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "siamese/base/check.h"
+#include "siamese/base/path_kind.h"
 #include "siamese/io/message.h"
 
 namespace siamese::io {
@@ -28,6 +29,20 @@ void sync_tree(const fs::path& folder) {
   }
   if (error) throw_system_error("write", folder, error.value());
   if (const int failed = sync_to_disk(folder)) throw_system_error("write", folder, failed);
+}
+
+[[noreturn]] void refuse(const fs::path& path) {
+  throw UsageError(path.string() + ": exists already: somebody made it meanwhile; --overwrite replaces it");
+}
+
+// Where nothing stands; 0, EEXIST or another errno. Without the system's help somebody may come in between.
+int rename_to_nothing(const fs::path& from, const fs::path& to) {
+#ifdef RENAME_NOREPLACE
+  if (::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_NOREPLACE) == 0) return 0;
+  if (errno != EINVAL && errno != ENOSYS) return errno;
+#endif
+  if (is_taken(to)) return EEXIST;
+  return ::rename(from.c_str(), to.c_str()) == 0 ? 0 : errno;
 }
 
 // Swaps two paths in one step; false where the system or the file system cannot.
@@ -66,7 +81,7 @@ void write_file_atomic(const fs::path& path, std::string_view content) {
   file.commit();
 }
 
-AtomicFile::AtomicFile(fs::path final_path) : final_(std::move(final_path)) {
+AtomicFile::AtomicFile(fs::path final_path, Standing standing) : final_(std::move(final_path)), standing_(standing) {
   std::error_code error;
   const fs::file_status standing = fs::status(final_, error);
   // A rename would put a file in the place of /dev/null.
@@ -98,7 +113,11 @@ void AtomicFile::rewrite(uint64_t offset, std::string_view text) {
 
 void AtomicFile::commit() {
   if (const int error = sync_to_disk(aside_.handle.get())) throw_system_error("write", final_, error);
-  if (::rename(aside_.path.c_str(), final_.c_str()) != 0) throw_system_error("write", final_, errno);
+  const int failed = standing_ == Standing::refused                       ? rename_to_nothing(aside_.path, final_)
+                     : ::rename(aside_.path.c_str(), final_.c_str()) == 0 ? 0
+                                                                          : errno;
+  if (standing_ == Standing::refused && failed == EEXIST) refuse(final_);
+  if (failed != 0) throw_system_error("write", final_, failed);
   // From here on the file stands; only the folder's own entry may still fail to reach the disk.
   const int close_error = aside_.handle.close();
   const int sync_error = sync_to_disk(folder_of(final_));
@@ -138,7 +157,7 @@ fs::path AtomicDirectory::put_in_place() {
   if (::rename(aside_.path.c_str(), final_.c_str()) == 0) return {};
   if (errno != ENOTEMPTY && errno != EEXIST) throw_system_error("create", final_, errno);
   if (standing_ == Standing::refused) {
-    throw UsageError(final_.string() + ": exists already: somebody made it meanwhile; --overwrite replaces it");
+    refuse(final_);
   }
   if (exchange(aside_.path, final_)) return aside_.path;
   const fs::path replaced = aside_name(final_, Aside::moved_away);

@@ -20,11 +20,15 @@ std::string read_file(const std::filesystem::path& path);
 
 void write_file_atomic(const std::filesystem::path& path, std::string_view content);
 
+// What becomes of a file or folder that stands at the final path: it is replaced, or it is refused (UsageError),
+// however late it came there; an empty folder is nobody's.
+enum class Standing { replaced, refused };
+
 // The same for content too large to hold at once: write() in pieces, then commit(). Destroyed without it, nothing
 // changes.
 class AtomicFile {
  public:
-  explicit AtomicFile(std::filesystem::path final_path);
+  explicit AtomicFile(std::filesystem::path final_path, Standing standing = Standing::replaced);
   ~AtomicFile();
   AtomicFile(const AtomicFile&) = delete;
   AtomicFile& operator=(const AtomicFile&) = delete;
@@ -37,16 +41,14 @@ class AtomicFile {
 
  private:
   std::filesystem::path final_;
+  Standing standing_;
   AsideEntry aside_;
 };
 
 // A folder that appears complete or not at all: write files below path(), then commit(). A folder already standing at
-// the final path is replaced, in one exchange where the system has one; or it is refused (UsageError), however late it
-// came there, unless it is empty.
+// the final path is replaced in one exchange where the system has one.
 class AtomicDirectory {
  public:
-  enum class Standing { replaced, refused };
-
   explicit AtomicDirectory(std::filesystem::path final_path, Standing standing = Standing::replaced);
   ~AtomicDirectory();
   AtomicDirectory(const AtomicDirectory&) = delete;

@@ -252,11 +252,11 @@ uint64_t write_data(AtomicFile& file, const TensorView& tensor, const TensorMake
 }  // namespace
 
 void write_safetensors(const std::filesystem::path& path, std::span<const TensorView> tensors,
-                       const std::map<std::string, std::string>& metadata, const TensorMaker& make) {
+                       const std::map<std::string, std::string>& metadata, const TensorMaker& make, Standing standing) {
   const std::vector<const TensorView*> order = ordered(path, tensors);
   std::string text = header_text(path, order, metadata);
   const uint64_t header_bytes = text.size();
-  AtomicFile file(path);
+  AtomicFile file(path, standing);
   file.write(std::as_bytes(std::span(&header_bytes, 1)));
   file.write(text);
   size_t place = text.find(kTensorSumsMark) + std::string_view(kTensorSumsMark).size();

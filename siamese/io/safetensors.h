@@ -21,6 +21,7 @@
 #include <string_view>
 #include <vector>
 
+#include "siamese/io/atomic_file.h"
 #include "siamese/io/dtype.h"
 #include "siamese/io/mapped_file.h"
 
@@ -77,6 +78,7 @@ using TensorMaker = std::function<std::shared_ptr<const std::byte>(const TensorV
 // Streams the tensors to disk without a second copy in memory; written aside and renamed. A name twice, a name that
 // the format or we reserve or text that is not UTF-8 is a UsageError. A tensor with a checksum is verified on the way.
 void write_safetensors(const std::filesystem::path& path, std::span<const TensorView> tensors,
-                       const std::map<std::string, std::string>& metadata, const TensorMaker& make = nullptr);
+                       const std::map<std::string, std::string>& metadata, const TensorMaker& make = nullptr,
+                       Standing standing = Standing::replaced);
 
 }  // namespace siamese::io

@@ -74,8 +74,7 @@ void save_weights(const fs::path& folder, const RunConfig& config, const models:
   std::error_code error;
   fs::create_directories(parent, error);
   if (error) throw SystemError(parent.string() + ": cannot be made: " + error.message());
-  using Standing = io::AtomicDirectory::Standing;
-  io::AtomicDirectory aside(folder, overwrite ? Standing::replaced : Standing::refused);
+  io::AtomicDirectory aside(folder, overwrite ? io::Standing::replaced : io::Standing::refused);
   write_weights(aside.path(), config, model);
   aside.commit();
 }

@@ -125,13 +125,25 @@ TEST_F(AtomicDirectoryTest, WithoutCommitNothingChanges) {
   EXPECT_EQ(names(), std::vector<std::string>{"step5"});
 }
 
+TEST_F(AtomicFileTest, RefusesWhatCameMeanwhile) {
+  AtomicFile file(folder_ / "a", Standing::refused);
+  file.write("late");
+  put("a", "first");
+  expect_error<UsageError>([&] { file.commit(); }, {(folder_ / "a").string(), "somebody made it meanwhile"});
+  EXPECT_EQ(read_file(folder_ / "a"), "first");
+  AtomicFile over_nothing(folder_ / "b", Standing::refused);
+  over_nothing.write("new");
+  over_nothing.commit();
+  EXPECT_EQ(read_file(folder_ / "b"), "new");
+}
+
 TEST_F(AtomicDirectoryTest, RefusesWhatCameMeanwhile) {
-  AtomicDirectory directory(folder_ / "step5", AtomicDirectory::Standing::refused);
+  AtomicDirectory directory(folder_ / "step5", Standing::refused);
   write_file_atomic(directory.path() / "a", "late");
   put("step5/a", "first");
   expect_error<UsageError>([&] { directory.commit(); }, {(folder_ / "step5").string(), "somebody made it meanwhile"});
   EXPECT_EQ(read_file(folder_ / "step5" / "a"), "first");
-  AtomicDirectory over_nothing(folder_ / "step6", AtomicDirectory::Standing::refused);
+  AtomicDirectory over_nothing(folder_ / "step6", Standing::refused);
   fs::create_directory(folder_ / "step6");
   over_nothing.commit();  // an empty folder is nobody's
 }
