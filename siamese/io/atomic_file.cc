@@ -83,9 +83,9 @@ void write_file_atomic(const fs::path& path, std::string_view content) {
 
 AtomicFile::AtomicFile(fs::path final_path, Standing standing) : final_(std::move(final_path)), standing_(standing) {
   std::error_code error;
-  const fs::file_status standing = fs::status(final_, error);
+  const fs::file_status found = fs::status(final_, error);
   // A rename would put a file in the place of /dev/null.
-  if (fs::exists(standing) && !fs::is_regular_file(standing) && !fs::is_directory(standing)) {
+  if (fs::exists(found) && !fs::is_regular_file(found) && !fs::is_directory(found)) {
     throw UsageError(fmt::format("{}: expected a file to write, got a device or a pipe", final_.string()));
   }
   remove_leftovers(folder_of(final_), final_.filename().string());
