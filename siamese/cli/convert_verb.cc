@@ -59,8 +59,9 @@ bool is_written_by_us(const std::string& name) {
          (name.starts_with("model-") && name.ends_with(io::kSafetensorsEnding));
 }
 
-// What stands at the output may be replaced only by --overwrite, and only when it is what convert writes.
-void check_output(const ConvertArguments& arguments, const io::TensorFiles& files) {
+// What stands at the output may be replaced only by --overwrite, and only when it is what convert writes. Where nothing
+// stands, nothing may come meanwhile.
+io::Standing check_output(const ConvertArguments& arguments, const io::TensorFiles& files) {
   const fs::path out(arguments.out);
   std::error_code none;
   const auto is_out = [&](const fs::path& path) { return fs::equivalent(path, out, none); };
@@ -70,7 +71,7 @@ void check_output(const ConvertArguments& arguments, const io::TensorFiles& file
   }
   if (!is_taken(out) || (is_folder(out) && folder_entries(out).empty())) {
     if (is_folder(out) && arguments.one_file()) throw UsageError(arguments.out + ": is a folder, not a file");
-    return;
+    return io::Standing::refused;
   }
   if (is_folder(out) == arguments.one_file()) {
     throw UsageError(arguments.out +
@@ -78,13 +79,18 @@ void check_output(const ConvertArguments& arguments, const io::TensorFiles& file
   }
   for (const fs::path& entry : is_folder(out) ? folder_entries(out) : std::vector<fs::path>()) {
     const std::string name = entry.filename().string();
-    if (is_written_by_us(name)) continue;
+    if (is_written_by_us(name) && fs::is_regular_file(fs::symlink_status(entry, none))) continue;
     throw UsageError(
         fmt::format("{}: exists already and holds {}: --overwrite replaces only a folder of weights and "
                     "their config; choose another path",
                     arguments.out, name));
   }
+  if (is_folder(out) && !io::has_tensor_files(out)) {
+    throw UsageError(arguments.out + ": exists already and holds no weights: --overwrite replaces only a folder of " +
+                     "weights and their config; choose another path");
+  }
   if (!arguments.overwrite) throw UsageError(arguments.out + ": exists already; --overwrite replaces it");
+  return io::Standing::replaced;
 }
 
 // What was done, for the two ways of telling it.
@@ -171,24 +177,25 @@ std::string_view torch_dtype(const std::vector<io::TensorView>& tensors) {
   }
 }
 
-void write_converted(const ConvertArguments& arguments, Layout to, const train::RunConfig& config,
-                     const formats::Converted& converted, uint64_t shard_bytes) {
+void write_converted(const ConvertArguments& arguments, const io::TensorFiles& files, Layout to,
+                     const train::RunConfig& config, const formats::Converted& converted, uint64_t shard_bytes) {
   const fs::path out(arguments.out);
   const fs::path parent = fs::absolute(out / "..").lexically_normal();
   std::error_code error;
   fs::create_directories(parent, error);
   if (error) throw SystemError(parent.string() + ": cannot be made: " + error.message());
   const auto metadata = formats::metadata_of(to, config.model);
-  const io::Standing standing = arguments.overwrite ? io::Standing::replaced : io::Standing::refused;
-  if (arguments.one_file()) return io::write_safetensors(out, converted.tensors, metadata, converted.make, standing);
-  io::AtomicDirectory folder(out, standing);
+  if (arguments.one_file()) {
+    return io::write_safetensors(out, converted.tensors, metadata, converted.make, check_output(arguments, files));
+  }
+  io::AtomicDirectory folder(out);
   io::write_file_atomic(folder.path() / io::kConfigFile, train::config_text(config));
   if (formats::is_hugging_face(to)) {
     io::write_file_atomic(folder.path() / "config.json",
                           formats::hf_config_text(to, config.model, torch_dtype(converted.tensors)));
   }
   io::write_tensor_files(folder.path(), converted.tensors, metadata, shard_bytes, converted.make);
-  folder.commit();
+  folder.commit(check_output(arguments, files));  // once more: it took a while
 }
 
 void convert_run(const ConvertArguments& arguments) {
@@ -219,7 +226,7 @@ void convert_run(const ConvertArguments& arguments) {
     converted.notes.push_back("note: the trained weights; the averaged ones are " +
                               (files.path().parent_path() / io::kAverageFile).string());
   }
-  write_converted(arguments, to, described.config, converted, shard_bytes);
+  write_converted(arguments, files, to, described.config, converted, shard_bytes);
   const ConvertReport report{arguments, stored, described, converted, files.tensors().size()};
   std::fputs((arguments.json ? to_json(report) : to_text(report)).c_str(), stdout);
 }

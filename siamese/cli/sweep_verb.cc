@@ -69,7 +69,13 @@ class Sweep {
  public:
   Sweep(train::SweepPlan plan, fs::path out, const fs::path& record, bool quiet)
       : plan_(std::move(plan)), out_(std::move(out)), quiet_(quiet) {
-    if (!record.empty()) record_.emplace(record);
+    if (record.empty()) return;
+    for (const auto name : {io::kRecordedFile, io::kSweepFile, io::kReportFile}) {
+      if (fs::weakly_canonical(record) != fs::weakly_canonical(out_ / name)) continue;
+      throw UsageError("--record: " + record.string() + " is what the sweep itself writes into " + out_.string() +
+                       "; choose another file");
+    }
+    record_.emplace(record);
   }
 
   // Before anything is written: a run that stands under the same name must be the same run.

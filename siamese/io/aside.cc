@@ -116,7 +116,8 @@ AsideEntry create_locked(const fs::path& path, std::string_view action, Create c
       if (errno == ENOENT && fs::is_directory(folder_of(path))) continue;  // removed before it could be opened
       throw_system_error(action, path, errno);
     }
-    (void)try_lock(entry.handle.get());  // a file system without locks: nobody tidies there
+    // Somebody takes it for a leftover: then another. (A file system without locks: nobody tidies there.)
+    if (try_lock(entry.handle.get()) == EWOULDBLOCK) continue;
     if (is_at(entry.handle.get(), entry.path)) return entry;
     std::error_code ignored;
     fs::remove(entry.path, ignored);  // the system may only have failed to say that it is there

@@ -125,8 +125,7 @@ void AtomicFile::commit() {
   if (sync_error) throw_system_error("sync the folder of", final_, sync_error);
 }
 
-AtomicDirectory::AtomicDirectory(fs::path final_path, Standing standing)
-    : final_(std::move(final_path)), standing_(standing) {
+AtomicDirectory::AtomicDirectory(fs::path final_path) : final_(std::move(final_path)) {
   if (!final_.has_filename()) final_ = final_.parent_path();  // "run/step5/" means "run/step5"
   remove_leftovers(folder_of(final_), final_.filename().string());
   aside_ = create_aside_folder(final_);
@@ -138,10 +137,10 @@ AtomicDirectory::~AtomicDirectory() {
   fs::remove_all(aside_.path, ignored);
 }
 
-void AtomicDirectory::commit() {
+void AtomicDirectory::commit(Standing standing) {
   SIAMESE_INVARIANT(!committed_);
   sync_tree(aside_.path);
-  const fs::path replaced = put_in_place();
+  const fs::path replaced = put_in_place(standing);
   committed_ = true;
   const int failed = sync_to_disk(folder_of(final_));
   std::error_code error;
@@ -149,14 +148,14 @@ void AtomicDirectory::commit() {
   if (failed) throw_system_error("sync the folder of", final_, failed);
 }
 
-fs::path AtomicDirectory::put_in_place() {
+fs::path AtomicDirectory::put_in_place(Standing standing) {
   std::error_code error;
   const fs::file_status existing = fs::symlink_status(final_, error);
   if (fs::exists(existing) && !fs::is_directory(existing)) throw_system_error("replace", final_, ENOTDIR);
   // A rename takes the place of an empty folder and of no other.
   if (::rename(aside_.path.c_str(), final_.c_str()) == 0) return {};
   if (errno != ENOTEMPTY && errno != EEXIST) throw_system_error("create", final_, errno);
-  if (standing_ == Standing::refused) {
+  if (standing == Standing::refused) {
     refuse(final_);
   }
   if (exchange(aside_.path, final_)) return aside_.path;

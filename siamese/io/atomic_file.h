@@ -49,19 +49,18 @@ class AtomicFile {
 // the final path is replaced in one exchange where the system has one.
 class AtomicDirectory {
  public:
-  explicit AtomicDirectory(std::filesystem::path final_path, Standing standing = Standing::replaced);
+  explicit AtomicDirectory(std::filesystem::path final_path);
   ~AtomicDirectory();
   AtomicDirectory(const AtomicDirectory&) = delete;
   AtomicDirectory& operator=(const AtomicDirectory&) = delete;
 
   const std::filesystem::path& path() const { return aside_.path; }
-  void commit();
+  void commit(Standing standing = Standing::replaced);
 
  private:
-  std::filesystem::path put_in_place();  // returns where the old folder went, "" when there was none
+  std::filesystem::path put_in_place(Standing standing);  // returns where the old folder went, "" when there was none
 
   std::filesystem::path final_;
-  Standing standing_;
   AsideEntry aside_;
   bool committed_ = false;
 };

@@ -24,13 +24,16 @@ int lock(int descriptor, DirectoryLock::WhenHeld when_held) {
 }  // namespace
 
 DirectoryLock::DirectoryLock(const std::filesystem::path& directory, WhenHeld when_held) {
-  do {  // a folder that was replaced between the opening and the lock is locked by nobody
+  constexpr int kMostTries = 16;
+  for (int tries = 0; tries < kMostTries; ++tries) {
     directory_ = FileHandle(open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     if (!directory_.valid()) throw_read_error(directory, errno);
     const int error = lock(directory_.get(), when_held);
     if (error == EWOULDBLOCK) throw UsageError(directory.string() + ": another process is writing this run");
     if (error != 0) throw_system_error("lock", directory, error);
-  } while (!is_at(directory_.get(), directory));
+    if (is_at(directory_.get(), directory)) return;  // one that was replaced meanwhile is locked by nobody
+  }
+  throw_system_error("lock", directory, EBUSY);
 }
 
 }  // namespace siamese::io

@@ -15,6 +15,7 @@
 #include "siamese/models/registry.h"
 #include "siamese/models/weights.h"
 #include "siamese/train/config_keys.h"
+#include "siamese/train/run_folder.h"
 
 namespace siamese::train {
 namespace fs = std::filesystem;
@@ -55,6 +56,7 @@ bool holds_weights_alone(const fs::path& folder) {
 fs::path save_checkpoint(const fs::path& run_dir, const RunConfig& config, const RunParts& parts,
                          const TrainerState& state) {
   const std::string name = io::checkpoint_name(state.step);
+  check_only_checkpoint(run_dir / name);
   io::AtomicDirectory folder(run_dir / name);
   write_weights(folder.path(), config, parts.model);
   models::save_tensors(folder.path() / io::kOptimFile, parts.optimizer.state(), weights_metadata(config));
@@ -74,19 +76,20 @@ void save_weights(const fs::path& folder, const RunConfig& config, const models:
   std::error_code error;
   fs::create_directories(parent, error);
   if (error) throw SystemError(parent.string() + ": cannot be made: " + error.message());
-  io::AtomicDirectory aside(folder, overwrite ? io::Standing::replaced : io::Standing::refused);
+  io::AtomicDirectory aside(folder);
   write_weights(aside.path(), config, model);
-  aside.commit();
+  aside.commit(check_free_for_weights(folder, overwrite));
 }
 
-void check_free_for_weights(const fs::path& folder, bool overwrite) {
-  if (!is_taken(folder) || (is_folder(folder) && folder_entries(folder).empty())) return;
+io::Standing check_free_for_weights(const fs::path& folder, bool overwrite) {
+  if (!is_taken(folder) || (is_folder(folder) && folder_entries(folder).empty())) return io::Standing::refused;
   if (!holds_weights_alone(folder)) {
     throw UsageError(folder.string() + ": exists already and holds something else than " +
                      std::string(io::kConfigFile) + " and " + std::string(io::kModelFile) +
                      ": --overwrite replaces only a folder of these two; choose another path");
   }
   if (!overwrite) throw UsageError(folder.string() + ": exists already; --overwrite replaces it");
+  return io::Standing::replaced;
 }
 
 TrainerState load_checkpoint(const fs::path& checkpoint, const models::ModelConfig& model, const RunParts& parts) {

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <filesystem>
 
+#include "siamese/io/atomic_file.h"
 #include "siamese/io/tensor_files.h"
 #include "siamese/models/model.h"
 #include "siamese/train/average.h"
@@ -36,7 +37,8 @@ void save_weights(const std::filesystem::path& folder, const RunConfig& config, 
                   bool overwrite);
 
 // UsageError when something stands at `folder`, unless it is empty, or `overwrite` is given and it holds weights alone.
-void check_free_for_weights(const std::filesystem::path& folder, bool overwrite);
+// Where nothing stands, nothing may come meanwhile (`refused`).
+io::Standing check_free_for_weights(const std::filesystem::path& folder, bool overwrite);
 
 // Weights as they are stored, in our names or in another layout (formats/). DataError when they say that they were
 // written in another version of our format.

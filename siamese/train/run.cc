@@ -27,7 +27,7 @@ void check_nothing_was_saved(const fs::path& dir, const nlohmann::json& run_file
   const bool said = run_file.contains("saved");
   const auto saved = run_file.find(said ? "saved" : "step");
   const std::string status = text_or(run_file, "status", "");
-  const bool counts = said || status == enum_text(RunStatus::running) || status == enum_text(RunStatus::finished);
+  const bool counts = said || status != enum_text(RunStatus::diverged);
   if (counts && saved != run_file.end() && saved->is_number_integer() && saved->get<int64_t>() > 0) {
     throw DataError(dir.string() + ": " + std::string(io::kRunFile) + " says that step " + io::json_text(*saved) +
                     " was saved, but there is no complete checkpoint and no '" + std::string(io::kLatestFile) +
@@ -38,6 +38,16 @@ void check_nothing_was_saved(const fs::path& dir, const nlohmann::json& run_file
   const size_t steps = is_there(metrics) ? io::read_json_lines(metrics).size() : 0;
   hooks.observer->warned(dir.string() + ": it has no checkpoint yet: it starts again from the beginning" +
                          (steps > 0 ? ", and its " + std::to_string(steps) + " steps are made anew" : ""));
+}
+
+// A checkpoint that was copied or linked elsewhere belongs to no run there.
+void check_is_in_its_run(const fs::path& checkpoint) {
+  fs::path path = fs::absolute(checkpoint).lexically_normal();
+  if (!path.has_filename()) path = path.parent_path();
+  if (!io::checkpoint_step(path.filename().string())) {
+    throw DataError(checkpoint.string() + ": expected a checkpoint in its run, under its name (step500), to resume; " +
+                    "init.from=" + checkpoint.string() + " starts a run from it");
+  }
 }
 
 }  // namespace
@@ -78,10 +88,15 @@ RunResult resume_run(const fs::path& run_or_checkpoint, const RunHooks& hooks, b
     throw DataError(dir.string() + ": nothing to resume: it holds weights without the state of a run (" +
                     std::string(io::kTrainerFile) + "); init.from=" + dir.string() + " starts a run from them");
   }
+  if (is_checkpoint) check_is_in_its_run(run_or_checkpoint);
   const io::DirectoryLock lock(dir);
   const auto run_file = read_run_file(dir);
+  if (!is_run(dir)) {
+    throw DataError(dir.string() + ": not a run directory: it has no " + std::string(io::kRunFile) +
+                    " of ours, so that nothing in it is touched");
+  }
   io::remove_leftovers(dir);
-  const bool begun = is_checkpoint || !io::list_checkpoints(dir).empty() || io::read_latest(dir);
+  const bool begun = is_checkpoint || io::read_latest(dir) || !io::list_checkpoints(dir).empty();
   const RunConfig config = read_config_file((dir / io::kConfigFile).string());
   fs::path checkpoint;
   std::string edited;

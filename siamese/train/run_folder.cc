@@ -64,19 +64,25 @@ bool is_picture_name(std::string_view name) {
   return name.ends_with(kEnding) && io::checkpoint_step(name.substr(0, name.size() - kEnding.size())).has_value();
 }
 
+// Names in a checkpoint that no checkpoint has.
+Names foreign_files(const fs::path& checkpoint) {
+  Names foreign = names_in(checkpoint);
+  std::erase_if(foreign, [&](const std::string& name) {
+    return is_one_of(name, kCheckpointFiles) && is_real_file(checkpoint / name);
+  });
+  return foreign;
+}
+
 // What a run did not write, as paths below `dir`.
 Names foreign_entries(const fs::path& dir) {
   Names foreign;
-  const auto look_into = [&](const std::string& folder, const auto& belongs) {
-    for (const std::string& name : names_in(dir / folder)) {
-      if (!belongs(name) || !is_real_file(dir / folder / name)) foreign.push_back(folder + "/" + name);
-    }
-  };
   for (const std::string& name : names_in(dir)) {
     if (io::checkpoint_step(name) && is_real_folder(dir / name)) {
-      look_into(name, [](const std::string& file) { return is_one_of(file, kCheckpointFiles); });
+      for (const std::string& file : foreign_files(dir / name)) foreign.push_back(name + "/" + file);
     } else if (name == io::kSamplesFolder && is_real_folder(dir / name)) {
-      look_into(name, is_picture_name);
+      for (const std::string& file : names_in(dir / name)) {
+        if (!is_picture_name(file) || !is_real_file(dir / name / file)) foreign.push_back(name + "/" + file);
+      }
     } else if (!is_one_of(name, kRunFiles) || !is_real_file(dir / name)) {
       foreign.push_back(name);
     }
@@ -85,9 +91,7 @@ Names foreign_entries(const fs::path& dir) {
 }
 
 // run.json as this program writes it; that of 0.1.0 had no `kind`.
-bool has_our_run_file(const fs::path& dir) {
-  if (!is_real_file(dir / io::kRunFile)) return false;
-  const auto json = read_run_file(dir);
+bool is_ours(const nlohmann::json& json) {
   if (!enum_from_text<RunStatus>(text_or(json, "status", ""))) return false;
   if (json.contains("kind")) return text_or(json, "kind", "") == "run";
   constexpr std::array kKeys = {"schema", "scheme", "label", "step", "steps", "parameters", "seed", "lr"};
@@ -117,6 +121,22 @@ std::string text_or(const nlohmann::json& object, const char* key, const std::st
   return found != object.end() && found->is_string() ? found->get<std::string>() : fallback;
 }
 
+bool is_run(const fs::path& dir) {
+  try {
+    return is_real_file(dir / io::kRunFile) && is_ours(read_run_file(dir));
+  } catch (const DataError&) {  // no JSON
+    return false;
+  }
+}
+
+void check_only_checkpoint(const fs::path& folder) {
+  if (!is_real_folder(folder)) return;
+  if (const Names foreign = foreign_files(folder); !foreign.empty()) {
+    throw SystemError(
+        fmt::format("{}: stays as it is: it holds what no run wrote: {}", folder.string(), listed(foreign)));
+  }
+}
+
 void check_free(const fs::path& dir, bool overwrite) {
   if (!is_taken(dir)) return;
   if (!is_folder(dir)) {
@@ -124,13 +144,13 @@ void check_free(const fs::path& dir, bool overwrite) {
                                  is_there(dir) ? "a file" : "a link to nothing"));
   }
   const Names standing = names_in(dir);
-  const bool never_began = standing == Names{std::string(io::kRunFile)} && has_our_run_file(dir);
+  const bool never_began = standing == Names{std::string(io::kRunFile)} && is_run(dir);
   if (standing.empty() || never_began) return;
   if (!overwrite) {
     throw UsageError(dir.string() + ": exists already; --overwrite replaces it, `siamese resume` continues it");
   }
   constexpr std::string_view kOnlyRuns = "--overwrite replaces only an earlier run";
-  if (!has_our_run_file(dir)) {
+  if (!is_run(dir)) {
     throw UsageError(fmt::format("{}: {}, and this is none: it has no {} of ours, but {}", dir.string(), kOnlyRuns,
                                  io::kRunFile, listed(standing)));
   }

@@ -17,6 +17,12 @@ void check_free(const std::filesystem::path& dir, bool overwrite);
 // this be interrupted. The caller holds its lock.
 void clear_for_run(const std::filesystem::path& dir);
 
+// Whether its run.json is one of ours.
+bool is_run(const std::filesystem::path& dir);
+
+// SystemError when a folder that is to be replaced or removed holds what no checkpoint does; a missing one is fine.
+void check_only_checkpoint(const std::filesystem::path& folder);
+
 // run.json; an empty object when there is none. DataError when it is not a JSON object.
 nlohmann::json read_run_file(const std::filesystem::path& dir);
 

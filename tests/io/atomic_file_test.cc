@@ -138,14 +138,15 @@ TEST_F(AtomicFileTest, RefusesWhatCameMeanwhile) {
 }
 
 TEST_F(AtomicDirectoryTest, RefusesWhatCameMeanwhile) {
-  AtomicDirectory directory(folder_ / "step5", Standing::refused);
+  AtomicDirectory directory(folder_ / "step5");
   write_file_atomic(directory.path() / "a", "late");
   put("step5/a", "first");
-  expect_error<UsageError>([&] { directory.commit(); }, {(folder_ / "step5").string(), "somebody made it meanwhile"});
+  expect_error<UsageError>([&] { directory.commit(Standing::refused); },
+                           {(folder_ / "step5").string(), "somebody made it meanwhile"});
   EXPECT_EQ(read_file(folder_ / "step5" / "a"), "first");
-  AtomicDirectory over_nothing(folder_ / "step6", Standing::refused);
+  AtomicDirectory over_nothing(folder_ / "step6");
   fs::create_directory(folder_ / "step6");
-  over_nothing.commit();  // an empty folder is nobody's
+  over_nothing.commit(Standing::refused);  // an empty folder is nobody's
 }
 
 TEST_F(AtomicDirectoryTest, DoesNotReplaceAFile) {

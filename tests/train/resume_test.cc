@@ -1,5 +1,7 @@
 #include "tests/train/tiny_run.h"
 
+#include "siamese/io/run_dir.h"
+
 namespace siamese::train {
 namespace {
 
@@ -88,6 +90,65 @@ TEST(Resume, AnEvaluationThatIsMissingIsMade) {
   }
 }
 
+// What is not known as a run is not touched, whatever it holds.
+TEST(Resume, OnlyARunIsResumed) {
+  const TemporaryFolder folder("not_a_run");
+  start_run(tiny_config(), folder / "run", false, "", {});
+  const auto refused = [&](const fs::path& path, const std::string& because) {
+    try {
+      resume_run(path, {});
+      ADD_FAILURE() << "resumed " << path;
+    } catch (const DataError& error) {
+      EXPECT_NE(std::string(error.what()).find(because), std::string::npos) << error.what();
+    }
+  };
+  // A folder with a config and somebody's own files.
+  fs::create_directories(folder / "theirs");
+  fs::copy_file(folder / "run" / "config.yaml", folder / "theirs" / "config.yaml");
+  io::write_file_atomic(folder / "theirs" / "metrics.jsonl", "{\"mine\": 1}\n");
+  refused(folder / "theirs", "not a run directory: it has no run.json of ours");
+  // A checkpoint beside them.
+  fs::copy(folder / "run" / "step4", folder / "theirs" / "copy");
+  refused(folder / "theirs" / "copy", "expected a checkpoint in its run");
+  fs::copy(folder / "run" / "step4", folder / "theirs" / "step4");
+  refused(folder / "theirs" / "step4", "not a run directory");
+  EXPECT_EQ(io::read_file(folder / "theirs" / "metrics.jsonl"), "{\"mine\": 1}\n");
+}
+
+// Notes in a checkpoint outlive what would replace or remove it.
+TEST(Resume, NotesInACheckpointStay) {
+  const TemporaryFolder folder("notes");
+  const fs::path run = folder / "run";
+  start_run(tiny_config({"train.keep_last=1"}), run, false, "", stop_after(5));
+  EXPECT_EQ(io::list_checkpoints(run), (std::vector<int64_t>{5}));
+  io::write_file_atomic(run / "step5" / "notes.md", "mine");
+  Heard heard;
+  ASSERT_EQ(resume_run(run, {&heard, {}}).status, RunStatus::finished);
+  EXPECT_EQ(io::read_file(run / "step5" / "notes.md"), "mine");
+  EXPECT_EQ(io::list_checkpoints(run), (std::vector<int64_t>{5, 12}));
+  ASSERT_EQ(heard.warnings.size(), 2U);  // after steps 8 and 12
+  EXPECT_NE(heard.warnings[0].find("step5: stays as it is: it holds what no run wrote: 'notes.md'"), std::string::npos);
+  // Written again, it would be replaced: the save fails instead.
+  start_run(tiny_config(), folder / "again", false, "", {});
+  io::write_file_atomic(folder / "again" / "step8" / "notes.md", "mine");
+  Heard again;
+  ASSERT_EQ(resume_run(folder / "again" / "step4", {&again, {}}).status, RunStatus::finished);
+  EXPECT_EQ(io::read_file(folder / "again" / "step8" / "notes.md"), "mine");
+  ASSERT_EQ(again.warnings.size(), 1U);
+  EXPECT_NE(again.warnings[0].find("step 8: not saved"), std::string::npos) << again.warnings[0];
+}
+
+// A line of eval.jsonl that is none does not keep a finished run from being left as it is.
+TEST(Resume, StrangeLinesOfEvaluations) {
+  const TemporaryFolder folder("strange_lines");
+  start_run(tiny_config(), folder / "run", false, "", {});
+  const fs::path file = folder / "run" / "eval.jsonl";
+  const std::string text = "junk\n{\"step\":\"6\"}\n" + io::read_file(file);
+  io::write_file_atomic(file, text);
+  EXPECT_EQ(resume_run(folder / "run", {}).status, RunStatus::finished);
+  EXPECT_EQ(io::read_file(file), text);
+}
+
 // A backup by links keeps what it had while the run goes on.
 TEST(Resume, HardLinkedCopiesStay) {
   const TemporaryFolder folder("links");
@@ -124,7 +185,10 @@ TEST(Resume, AnOlderCheckpointByNameStaysChosen) {
 TEST(Resume, AKillBeforeTheLastStatusIsMended) {
   const TemporaryFolder folder("status");
   start_run(tiny_config(), folder / "run", false, "", {});
-  io::write_file_atomic(folder / "run" / "run.json", "{\"status\": \"running\", \"label\": 7}");
+  auto run_file = nlohmann::json::parse(io::read_file(folder / "run" / "run.json"));
+  run_file["status"] = "running";
+  run_file["label"] = 7;
+  io::write_file_atomic(folder / "run" / "run.json", run_file.dump());
   EXPECT_EQ(resume_run(folder / "run", {}).status, RunStatus::finished);
   EXPECT_EQ(run_status(folder / "run"), RunStatus::finished);
 }

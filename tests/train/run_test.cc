@@ -87,6 +87,8 @@ TEST(Run, OverwriteReplacesARunAndNothingElse) {
   refused(folder / "tutorial", "it has no run.json of ours, but 'config.yaml', 'step1'");
   std::ofstream(folder / "tutorial" / "run.json") << R"({"schema": 1, "status": "finished"})";
   refused(folder / "tutorial", "it has no run.json of ours");
+  std::ofstream(folder / "tutorial" / "run.json") << "no JSON";
+  refused(folder / "tutorial", "it has no run.json of ours");
   // Somebody's files in a run, at any depth.
   start_run(config, folder / "run", false, "", {});
   for (const char* const theirs : {"notes.md", "step2/notes.md", "samples/holiday.png", "photos.old-2023/a.jpg",
