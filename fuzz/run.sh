@@ -30,7 +30,7 @@ fuzz() {
     if [ -d "$folder" ]; then known+=("$folder"); fi
   done
   if [ "$format" = yaml ]; then known+=(configs); fi
-  local options=(-max_total_time="$seconds" -timeout=10 -rss_limit_mb=1024 -max_len="$(longest "$format")"
+  local options=(-max_total_time="$seconds" -timeout=60 -rss_limit_mb=1024 -max_len="$(longest "$format")"
     -print_final_stats=1 -artifact_prefix="$build/findings/$format-")
   if [ -f "fuzz/dictionaries/$format.dict" ]; then options+=(-dict="fuzz/dictionaries/$format.dict"); fi
   mkdir -p "$build/corpus/$format" "$build/findings"

@@ -80,6 +80,7 @@ RunResult RunLoop::train_to_the_end(io::JsonLinesWriter::Mode mode) {
     if (evaluation_due()) evaluate(eval_file);
   }
   eval_file.flush();
+  tidy();  // a kill may have come between the last save and its tidying
   write_status(RunStatus::finished);
   return {RunStatus::finished, 0};
 }

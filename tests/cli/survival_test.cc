@@ -42,7 +42,8 @@ TEST_F(Survival, ACheckpointThatCannotBeWrittenCostsOnlyItself) {
   replace("run/config.yaml", "max_hours: 1e-09", "max_hours: 0");
   const CommandResult full = run_in(30, "resume run --quiet");
   EXPECT_EQ(full.exit_code, 1) << full.error;
-  EXPECT_EQ(std::count(full.error.begin(), full.error.end(), '\n'), 3) << full.error;
+  EXPECT_EQ(std::count(full.error.begin(), full.error.end(), '\n'), 4) << full.error;
+  EXPECT_NE(full.error.find("train.max_hours: was 1e-09, is 0\n"), std::string::npos) << full.error;
   EXPECT_NE(full.error.find("siamese: step 2: not saved: cannot write"), std::string::npos) << full.error;
   EXPECT_NE(full.error.find("siamese: step 4: not saved"), std::string::npos) << full.error;
   EXPECT_NE(full.error.find("training goes on; the last good checkpoint is step1\n"), std::string::npos) << full.error;

@@ -100,7 +100,7 @@ TEST_F(SweepRecords, ABrokenRecordStopsTheSweepBeforeItStarts) {
   write_sweep("s.yaml", two, "[1]");
   std::filesystem::create_directories(folder / "results");
   write("results/s.jsonl", "<<<<<<< ours\n");
-  expect_refusal("sweep sweeps/s.yaml --quiet", 3, "s.jsonl: line 1: expected a JSON object");
+  expect_refusal("sweep sweeps/s.yaml --quiet", 3, "s.jsonl: line 1: not valid JSON: '<<<<<<< ours'");
   EXPECT_FALSE(exists("runs"));
 }
 
