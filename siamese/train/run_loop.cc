@@ -60,7 +60,10 @@ RunResult RunLoop::train_to_the_end(io::JsonLinesWriter::Mode mode) {
   write_status(RunStatus::running);
   hooks_.observer->started(describe());
   bool unrecorded = !trainer_.state().unrecorded.empty();
-  if (!unrecorded && owes_evaluation()) evaluate(eval_file);
+  if (!unrecorded && owes_evaluation()) {
+    tidy();  // the kill may have come right after the save
+    evaluate(eval_file);
+  }
   while (unrecorded || !trainer_.finished()) {
     if (unrecorded) {
       metrics_file.write(trainer_.state().unrecorded);
@@ -80,7 +83,6 @@ RunResult RunLoop::train_to_the_end(io::JsonLinesWriter::Mode mode) {
     if (evaluation_due()) evaluate(eval_file);
   }
   eval_file.flush();
-  tidy();  // a kill may have come between the last save and its tidying
   write_status(RunStatus::finished);
   return {RunStatus::finished, 0};
 }
