@@ -80,7 +80,7 @@ KernelCase backward_case(const Operation& operation, int64_t elements) {
 
 // --- junctions: the pending branch added, the streams' norms, the merge, the norm of the branch input -------------
 
-ops::JunctionNorm norm_of(Tensors& inputs, int64_t cols) {
+ops::NormStep norm_of(Tensors& inputs, int64_t cols) {
   inputs.push_back(leaf({cols}));
   return {.present = true, .layer = false, .gain = inputs.back(), .bias = {}, .eps = 1e-5};
 }

@@ -16,16 +16,9 @@
 
 #include <cstdint>
 
-namespace siamese::kernels {
+#include "siamese/kernels/row_norm.h"
 
-struct RowNorm {
-  bool present = false;
-  float eps = 0;
-  const float* gain = nullptr;  // null: 1
-  const float* bias = nullptr;  // null: 0
-  float* mean = nullptr;        // LayerNorm only; written by forward, read by backward
-  float* rstd = nullptr;
-};
+namespace siamese::kernels {
 
 struct Junction {
   bool layer = false;  // LayerNorm, else RMSNorm
@@ -53,11 +46,6 @@ struct JunctionRows {
 };
 
 void junction_forward(const Junction& junction, const JunctionRows& rows, int64_t row_begin, int64_t row_end);
-
-struct RowNormGradient {
-  float* gain = nullptr;  // [cols], ADDED to; null: not wanted
-  float* bias = nullptr;
-};
 
 struct JunctionGradients {
   // What forward saw or wrote: z only with branch_norm; U and V are x and y when nothing was added.

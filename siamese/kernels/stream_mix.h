@@ -12,7 +12,7 @@
 #include <array>
 #include <cstdint>
 
-#include "siamese/kernels/junction.h"
+#include "siamese/kernels/row_norm.h"
 
 namespace siamese::kernels {
 

@@ -17,6 +17,6 @@ at::Tensor Norm::operator()(const at::Tensor& x) const {
   return spec_.kind == NormKind::rms ? ops::rms_norm(x, gain_, spec_.eps) : ops::layer_norm(x, gain_, bias_, spec_.eps);
 }
 
-ops::JunctionNorm Norm::step() const { return {!identity_, spec_.kind == NormKind::layer, gain_, bias_, spec_.eps}; }
+ops::NormStep Norm::step() const { return {!identity_, spec_.kind == NormKind::layer, gain_, bias_, spec_.eps}; }
 
 }  // namespace siamese::nn

@@ -5,7 +5,7 @@
 
 #include "siamese/base/enum_text.h"
 #include "siamese/nn/parameters.h"
-#include "siamese/ops/junction.h"
+#include "siamese/ops/norm_step.h"
 
 namespace siamese::nn {
 
@@ -25,7 +25,7 @@ class Norm {
 
   at::Tensor operator()(const at::Tensor& x) const;
   // The same norm as a step of a junction's fused pass.
-  ops::JunctionNorm step() const;
+  ops::NormStep step() const;
   const at::Tensor& gain() const { return gain_; }
   const at::Tensor& bias() const { return bias_; }
 

@@ -21,7 +21,7 @@ namespace siamese::ops {
 namespace plain {
 
 JunctionResult junction(const Junction& j) {
-  const auto normed = [&](const JunctionNorm& norm, const at::Tensor& value) {
+  const auto normed = [&](const NormStep& norm, const at::Tensor& value) {
     if (!norm.present) return value;
     return norm.layer ? layer_norm(value, norm.gain, norm.bias, norm.eps) : rms_norm(value, norm.gain, norm.eps);
   };
@@ -64,7 +64,7 @@ Junction with_slots(Junction j, const Tensors& slots) {
   j.y = slots[kY];
   j.x_scale = slots[kXScale];
   size_t next = kGains;
-  for (JunctionNorm* norm : {&j.branch_norm, &j.x_norm, &j.y_norm, &j.input_norm}) {
+  for (NormStep* norm : {&j.branch_norm, &j.x_norm, &j.y_norm, &j.input_norm}) {
     norm->gain = slots[next++];
     norm->bias = slots[next++];
   }
@@ -218,18 +218,18 @@ class FusedJunction : public torch::autograd::Function<FusedJunction> {
   }
 };
 
-std::array<const JunctionNorm*, 4> norms_of(const Junction& j) {
+std::array<const NormStep*, 4> norms_of(const Junction& j) {
   return {&j.branch_norm, &j.x_norm, &j.y_norm, &j.input_norm};
 }
 
 bool one_kind_of_norm(const Junction& j) {
   bool layer = false;
   bool rms = false;
-  for (const JunctionNorm* norm : norms_of(j)) (norm->layer ? layer : rms) |= norm->present;
+  for (const NormStep* norm : norms_of(j)) (norm->layer ? layer : rms) |= norm->present;
   return !(layer && rms);
 }
 
-kernels::RowNorm numbers_of(const JunctionNorm& norm) {
+kernels::RowNorm numbers_of(const NormStep& norm) {
   kernels::RowNorm row;
   row.present = norm.present;
   row.eps = static_cast<float>(norm.eps);
@@ -249,7 +249,7 @@ JunctionResult junction(const Junction& j) {
     return {made[0], made[1], made[2], made[3]};
   }
   const auto shape = c10::make_intrusive<Shape>();
-  for (const JunctionNorm* norm : norms_of(j)) shape->numbers.layer |= norm->present && norm->layer;
+  for (const NormStep* norm : norms_of(j)) shape->numbers.layer |= norm->present && norm->layer;
   shape->numbers.cols = j.y.size(-1);
   shape->numbers.x_branch = static_cast<float>(j.x_branch);
   shape->numbers.y_branch = static_cast<float>(j.y_branch);

@@ -10,15 +10,9 @@
 
 #include <ATen/core/Tensor.h>
 
-namespace siamese::ops {
+#include "siamese/ops/norm_step.h"
 
-struct JunctionNorm {
-  bool present = false;
-  bool layer = false;  // LayerNorm, else RMSNorm; the fused pass wants the same kind for all norms of a junction
-  at::Tensor gain;     // undefined: 1
-  at::Tensor bias;     // undefined: 0
-  double eps = 0;
-};
+namespace siamese::ops {
 
 struct Junction {
   at::Tensor branch;  // undefined: nothing is pending
@@ -29,10 +23,10 @@ struct Junction {
   double y_skip = 1;
   double input_scale = 1;
   at::Tensor x_scale;  // undefined: 1
-  JunctionNorm branch_norm;
-  JunctionNorm x_norm;
-  JunctionNorm y_norm;
-  JunctionNorm input_norm;
+  NormStep branch_norm;
+  NormStep x_norm;
+  NormStep y_norm;
+  NormStep input_norm;
 };
 
 struct JunctionResult {

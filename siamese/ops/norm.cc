@@ -9,6 +9,7 @@
 #include "siamese/kernels/layer_norm.h"
 #include "siamese/kernels/rms_norm.h"
 #include "siamese/ops/mode.h"
+#include "siamese/ops/norm_step.h"
 #include "siamese/ops/one_thread.h"
 #include "siamese/ops/partials.h"
 #include "siamese/ops/pointers.h"
@@ -145,6 +146,11 @@ at::Tensor layer_norm(const at::Tensor& x, const at::Tensor& gain, const at::Ten
                          [&](const Tensors& given) { return plain::layer_norm(given[0], given[1], given[2], eps); });
   }
   return LayerNorm::apply(x, if_defined(gain), if_defined(bias), eps);
+}
+
+at::Tensor apply(const NormStep& norm, const at::Tensor& x) {
+  if (!norm.present) return x;
+  return norm.layer ? layer_norm(x, norm.gain, norm.bias, norm.eps) : rms_norm(x, norm.gain, norm.eps);
 }
 
 }  // namespace siamese::ops

@@ -39,7 +39,7 @@ std::vector<at::Tensor> stream_mix(const std::vector<at::Tensor>& streams, const
   return out;
 }
 
-StreamRead stream_read(const std::vector<at::Tensor>& streams, const at::Tensor& weights, const JunctionNorm& norm) {
+StreamRead stream_read(const std::vector<at::Tensor>& streams, const at::Tensor& weights, const NormStep& norm) {
   const at::Tensor mixing = stream_mix_detail::for_rows_of(streams[0], weights, 1).unsqueeze(-2);
   const at::Tensor sum = at::matmul(mixing, at::stack(streams, -2)).squeeze(-2);
   if (!norm.present) return {sum, streams};
@@ -165,11 +165,6 @@ class FusedStreamMix : public torch::autograd::Function<FusedStreamMix> {
   }
 };
 
-at::Tensor norm_of(const JunctionNorm& norm, const at::Tensor& x) {
-  if (!norm.present) return x;
-  return norm.layer ? layer_norm(x, norm.gain, norm.bias, norm.eps) : rms_norm(x, norm.gain, norm.eps);
-}
-
 c10::intrusive_ptr<Pass> pass_over(const std::vector<at::Tensor>& streams, int64_t outputs, bool each_row) {
   auto pass = c10::make_intrusive<Pass>();
   pass->numbers.cols = streams[0].size(-1);
@@ -202,7 +197,7 @@ std::vector<at::Tensor> stream_mix(const std::vector<at::Tensor>& streams, const
   return FusedStreamMix::apply(pass, at::TensorList(inputs));
 }
 
-StreamRead stream_read(const std::vector<at::Tensor>& streams, const at::Tensor& weights, const JunctionNorm& norm) {
+StreamRead stream_read(const std::vector<at::Tensor>& streams, const at::Tensor& weights, const NormStep& norm) {
   using namespace stream_mix_detail;
   const PartScope scope("siamese::junction");
   const bool fused = use_fused("stream_read", {streams[0], streams.back(), weights, norm.gain});
@@ -212,7 +207,7 @@ StreamRead stream_read(const std::vector<at::Tensor>& streams, const at::Tensor&
     const at::Tensor sum = on_one_thread(inputs, [](const Tensors& given) {
       return plain::stream_read({given.begin() + 1, given.end()}, given[0], {}).input;
     });
-    return {norm_of(norm, sum), streams};
+    return {apply(norm, sum), streams};
   }
   const auto pass = pass_over(streams, 1, weights.dim() != 1);
   pass->numbers.layer = norm.layer;

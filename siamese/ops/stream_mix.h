@@ -10,7 +10,7 @@
 
 #include <ATen/core/Tensor.h>
 
-#include "siamese/ops/junction.h"
+#include "siamese/ops/norm_step.h"
 
 namespace siamese::ops {
 
@@ -23,13 +23,13 @@ struct StreamRead {
   std::vector<at::Tensor> streams;
 };
 
-StreamRead stream_read(const std::vector<at::Tensor>& streams, const at::Tensor& weights, const JunctionNorm& norm);
+StreamRead stream_read(const std::vector<at::Tensor>& streams, const at::Tensor& weights, const NormStep& norm);
 
 namespace plain {
 
 std::vector<at::Tensor> stream_mix(const std::vector<at::Tensor>& streams, const at::Tensor& matrix,
                                    const at::Tensor& branch, const at::Tensor& branch_weights);
-StreamRead stream_read(const std::vector<at::Tensor>& streams, const at::Tensor& weights, const JunctionNorm& norm);
+StreamRead stream_read(const std::vector<at::Tensor>& streams, const at::Tensor& weights, const NormStep& norm);
 
 }  // namespace plain
 

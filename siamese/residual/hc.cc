@@ -45,7 +45,7 @@ class HcJunction : public MixingJunction {
  private:
   // norm(H_i) W. An RMSNorm leaves its gain to W and its factor to the product, so the stream is only read.
   at::Tensor projected(at::Tensor& stream) const {
-    const ops::JunctionNorm norm = stream_norm_.step();
+    const ops::NormStep norm = stream_norm_.step();
     if (norm.layer) return ops::row_linear(stream_norm_(stream), dynamic_);
     const at::Tensor weight = norm.gain.defined() ? dynamic_ * norm.gain : dynamic_;
     ops::RowProjection made = ops::row_project(stream, weight);

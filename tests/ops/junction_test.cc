@@ -51,7 +51,7 @@ Example example(const Case& c, bool layer, int64_t rows, int64_t cols, at::Scala
     return e.leaves.emplace_back(leaf((randn(shape, seed) * scale + center).to(at::kFloat).to(dtype)));
   };
   const auto norm = [&](bool there) {
-    JunctionNorm made{there, layer, {}, {}, 1e-5};
+    NormStep made{there, layer, {}, {}, 1e-5};
     made.gain = tensor(there, {cols}, 0.5, 1);
     made.bias = tensor(there && layer, {cols}, 0.5, 0);
     return made;

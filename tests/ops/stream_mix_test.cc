@@ -59,7 +59,7 @@ struct Example {
 
   std::vector<at::Tensor> leaves, streams;
   at::Tensor branch, input, matrix, output;
-  JunctionNorm norm;
+  NormStep norm;
 };
 
 std::string text(const Case& c, int64_t rows, int64_t cols) {

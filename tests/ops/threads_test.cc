@@ -213,7 +213,7 @@ TEST(Threads, Junctions) {
         });
         all.erase(all.end() - 3, all.end() - 1);
         check("stream_read " + text({rows, cols, streams}), all, [&](const List& v) {
-          const JunctionNorm norm{.present = true, .layer = true, .gain = {}, .bias = {}, .eps = 1e-5};
+          const NormStep norm{.present = true, .layer = true, .gain = {}, .bias = {}, .eps = 1e-5};
           return stream_read({v.begin(), v.begin() + streams}, v[n], norm).input;
         });
       }
