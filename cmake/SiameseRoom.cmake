@@ -1,5 +1,6 @@
 # One folder = one static library `siamese_<room>`, known outside as `siamese::<room>`.
-#   siamese_room(NAME SOURCES a.cc b.cc [DEPENDS room...] [LINK public targets] [PRIVATE_LINK targets] [TORCH])
+#   siamese_room(NAME SOURCES a.cc b.cc [DEPENDS room...] [LINK public targets] [PRIVATE_LINK targets] [TORCH] [SHARED])
+# SHARED: a shared library, for what must be in a process once (registered operators).
 
 # Designated initializers leave out what has a default, on purpose. -Wrestrict of g++ 12 warns about ordinary std::string concatenation (GCC bug 105651).
 set(SIAMESE_WARNINGS -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual -Wno-restrict
@@ -26,12 +27,16 @@ function(siamese_torch_compile target)
 endfunction()
 
 function(siamese_room name)
-  cmake_parse_arguments(ROOM "TORCH" "" "SOURCES;DEPENDS;LINK;PRIVATE_LINK" ${ARGN})
+  cmake_parse_arguments(ROOM "TORCH;SHARED" "" "SOURCES;DEPENDS;LINK;PRIVATE_LINK" ${ARGN})
   if(ROOM_TORCH AND NOT SIAMESE_TORCH)
     return()
   endif()
   set(target siamese_${name})
-  add_library(${target} STATIC ${ROOM_SOURCES})
+  set(kind STATIC)
+  if(ROOM_SHARED)
+    set(kind SHARED)
+  endif()
+  add_library(${target} ${kind} ${ROOM_SOURCES})
   add_library(siamese::${name} ALIAS ${target})
   set_target_properties(${target} PROPERTIES EXPORT_NAME ${name})
   target_include_directories(

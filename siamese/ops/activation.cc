@@ -71,7 +71,7 @@ at::Tensor sigmoid(const at::Tensor& x) {
 }
 
 at::Tensor activation(Activation kind, const at::Tensor& x) {
-  const PartScope scope("siamese::activation");
+  const PartScope scope("part::activation");
   if (!use_fused("activation", {x})) {
     return on_one_thread({x}, [&](const Tensors& given) { return plain::activation(kind, given[0]); });
   }

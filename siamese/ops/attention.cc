@@ -145,7 +145,7 @@ at::Tensor attention(const at::Tensor& qkv, const AttentionArguments& arguments)
   SIAMESE_INVARIANT(qkv.dim() == 3 && arguments.heads % arguments.kv_heads == 0 &&
                     qkv.size(2) % (arguments.heads + 2 * arguments.kv_heads) == 0);
   SIAMESE_INVARIANT(arguments.cos.defined() == arguments.sin.defined());
-  const PartScope scope("siamese::attention");
+  const PartScope scope("part::attention");
   const bool fused = use_fused("attention", {qkv, arguments.q_gain, arguments.k_gain, arguments.v_gain, arguments.cos});
   if (!fused) {
     return on_one_thread({qkv, arguments.q_gain, arguments.k_gain, arguments.v_gain}, [&](const Tensors& given) {
@@ -162,7 +162,7 @@ at::Tensor attention(const at::Tensor& qkv, const AttentionArguments& arguments)
 }
 
 at::Tensor cached_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v) {
-  const PartScope scope("siamese::attention");
+  const PartScope scope("part::attention");
   const int64_t batch = q.size(0), heads = q.size(1), tokens = q.size(2), head_dim = q.size(3);
   const int64_t kv_heads = k.size(1), all = k.size(2);
   const int64_t group = heads / kv_heads;

@@ -8,7 +8,7 @@
 namespace siamese::ops {
 
 CrossEntropy cross_entropy(const at::Tensor& logits, const at::Tensor& targets, const at::Tensor& weights) {
-  const PartScope scope("siamese::loss");
+  const PartScope scope("part::loss");
   const at::Tensor normalizer = at::logsumexp(logits, {-1});
   at::Tensor nll = normalizer - logits.gather(-1, targets.unsqueeze(-1)).squeeze(-1);
   at::Tensor z = normalizer.square();

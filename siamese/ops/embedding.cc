@@ -67,7 +67,7 @@ class AddToEach : public torch::autograd::Function<AddToEach> {
 at::Tensor add_to_each(const at::Tensor& x, const at::Tensor& row) { return AddToEach::apply(x, row); }
 
 at::Tensor embedding(const at::Tensor& table, const at::Tensor& indices) {
-  const PartScope scope("siamese::embedding");
+  const PartScope scope("part::embedding");
   if (!use_fused("embedding", {table})) return plain::embedding(table, indices);
   return FusedEmbedding::apply(table, indices);
 }

@@ -135,7 +135,7 @@ std::vector<OutputRange> cut_outputs(const std::vector<WeightGradient>& gradient
 }
 
 void add_weight_gradients(const std::vector<WeightGradient>& gradients, const at::Tensor& first) {
-  const PartScope scope("siamese::linear");
+  const PartScope scope("part::linear");
   const int64_t* const begin = first.const_data_ptr<int64_t>();
   const auto tasks = cut_outputs(gradients, begin);
   for_each_task(static_cast<int64_t>(tasks.size()), [&](int64_t i) {
@@ -257,7 +257,7 @@ class FusedExperts : public torch::autograd::Function<FusedExperts> {
 
 at::Tensor expert_feed_forward(Activation kind, const at::Tensor& x, const at::Tensor& chosen,
                                const at::Tensor& weights, const at::Tensor& w_in, const at::Tensor& w_out) {
-  const PartScope scope("siamese::experts");
+  const PartScope scope("part::experts");
   SIAMESE_INVARIANT(x.dim() == 2 && chosen.dim() == 2 && chosen.sizes() == weights.sizes());
   SIAMESE_INVARIANT(x.size(0) == chosen.size(0) && w_in.size(0) == w_out.size(0));
   if (x.numel() == 0 || !use_fused("expert_feed_forward", {x, weights, w_in, w_out})) {

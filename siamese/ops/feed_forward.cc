@@ -5,6 +5,7 @@
 #include <torch/csrc/autograd/custom_function.h>
 
 #include "siamese/base/check.h"
+#include "siamese/ops/library.h"
 #include "siamese/ops/linear.h"
 #include "siamese/ops/mode.h"
 #include "siamese/ops/one_thread.h"
@@ -29,7 +30,7 @@ at::Tensor feed_forward(Activation kind, const at::Tensor& x, const FeedForwardW
 namespace {
 
 void activate(Activation kind, const at::Tensor& projected, const at::Tensor& active) {
-  const PartScope scope("siamese::activation");
+  const PartScope scope("part::activation");
   const int64_t hidden = active.size(1);
   at::parallel_for(0, active.size(0), row_grain(hidden), [&](int64_t begin, int64_t end) {
     kernels::activation_forward(kind, projected.const_data_ptr<float>(), active.mutable_data_ptr<float>(), begin, end,
@@ -41,7 +42,7 @@ void activate(Activation kind, const at::Tensor& projected, const at::Tensor& ac
 // gradient the activation's output once more.
 void activate_backward(Activation kind, const at::Tensor& projected, const at::Tensor& active,
                        const at::Tensor& dprojected) {
-  const PartScope scope("siamese::activation");
+  const PartScope scope("part::activation");
   const int64_t hidden = active.size(1);
   at::parallel_for(0, active.size(0), row_grain(hidden), [&](int64_t begin, int64_t end) {
     float* const value = active.mutable_data_ptr<float>();

@@ -11,6 +11,7 @@
 #include "siamese/kernels/cross_entropy.h"
 #include "siamese/ops/cross_entropy.h"
 #include "siamese/ops/gradient.h"
+#include "siamese/ops/library.h"
 #include "siamese/ops/mode.h"
 #include "siamese/ops/pointers.h"
 #include "siamese/ops/product.h"
@@ -53,7 +54,7 @@ at::Tensor weighted_sum(const at::Tensor& rows, const at::Tensor& weights) {
 // The losses of a chunk of logits; with scales also the gradient, in the logits' place.
 void chunk_losses(const at::Tensor& logits, const at::Tensor& targets, const at::Tensor& weights,
                   const at::Tensor& losses, const HeadLossScales* scales) {
-  const PartScope scope("siamese::loss");
+  const PartScope scope("part::loss");
   const int64_t vocab = logits.size(1);
   const kernels::CrossEntropyRows rows{.logits = logits.mutable_data_ptr<float>(),
                                        .targets = targets.const_data_ptr<int64_t>(),

@@ -239,7 +239,7 @@ kernels::RowNorm numbers_of(const NormStep& norm) {
 }  // namespace
 
 JunctionResult junction(const Junction& j) {
-  const PartScope scope("siamese::junction");
+  const PartScope scope("part::junction");
   const auto slots = slots_of(j);
   if (!one_kind_of_norm(j) || !use_fused("junction", {j.branch, j.x, j.y, j.x_scale, j.y_norm.gain, j.x_norm.gain})) {
     const Tensors made = all_on_one_thread({slots.begin(), slots.end()}, [&](const Tensors& given) {

@@ -9,6 +9,7 @@
 
 #include "siamese/base/check.h"
 #include "siamese/kernels/modulate.h"
+#include "siamese/ops/library.h"
 #include "siamese/ops/mode.h"
 #include "siamese/ops/one_thread.h"
 #include "siamese/ops/partials.h"
@@ -99,7 +100,7 @@ void check_shapes(const at::Tensor& x, const at::Tensor& by) {
 }  // namespace
 
 at::Tensor modulate(const at::Tensor& x, const at::Tensor& shift, const at::Tensor& scale) {
-  const PartScope scope("siamese::modulate");
+  const PartScope scope("part::modulate");
   check_shapes(x, shift);
   check_shapes(x, scale);
   if (x.numel() == 0 || !use_fused("modulate", {x, shift, scale})) {
@@ -110,7 +111,7 @@ at::Tensor modulate(const at::Tensor& x, const at::Tensor& shift, const at::Tens
 }
 
 at::Tensor gate(const at::Tensor& x, const at::Tensor& gate) {
-  const PartScope scope("siamese::modulate");
+  const PartScope scope("part::modulate");
   check_shapes(x, gate);
   if (x.numel() == 0 || !use_fused("gate", {x, gate})) {
     return on_one_thread({x, gate}, [](const Tensors& given) { return plain::gate(given[0], given[1]); });

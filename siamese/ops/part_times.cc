@@ -17,10 +17,10 @@ double now() { return std::chrono::duration<double>(std::chrono::steady_clock::n
 
 std::string part_of_operator(const std::string& name) {
   static const std::set<std::string> products = {
-      "aten::linear", "aten::addmm",           "aten::addmm_",   "aten::mm", "aten::mm_",
-      "aten::bmm",    "aten::baddbmm",         "aten::matmul",   "aten::mv", "aten::addmv",
-      "aten::addbmm", "aten::linear_backward", "siamese::linear"};
-  constexpr std::string_view kOurs = "siamese::";
+      "aten::linear", "aten::addmm",           "aten::addmm_", "aten::mm", "aten::mm_",
+      "aten::bmm",    "aten::baddbmm",         "aten::matmul", "aten::mv", "aten::addmv",
+      "aten::addbmm", "aten::linear_backward", "part::linear"};
+  constexpr std::string_view kOurs = "part::";
   if (products.contains(name) || name.starts_with("mkldnn::_linear")) return "matmul";
   if (name.starts_with(kOurs)) return name.substr(kOurs.size());
   if (name.find("scaled_dot_product") != std::string::npos) return "attention";

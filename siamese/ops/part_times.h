@@ -11,7 +11,7 @@
 
 namespace siamese::ops {
 
-// The part an operator belongs to by its own name: "matmul", "attention", "embedding", NAME of "siamese::NAME"; empty
+// The part an operator belongs to by its own name: "matmul", "attention", "embedding", NAME of "part::NAME"; empty
 // when the name says nothing.
 std::string part_of_operator(const std::string& name);
 

@@ -132,7 +132,7 @@ at::Tensor times(const at::Tensor& y, const at::Tensor& w) { return matrix_produ
 at::Tensor product(const at::Tensor& a, const at::Tensor& b) { return Product::apply(a, b); }
 
 void add_weight_gradient(const at::Tensor& gradient, const at::Tensor& given_dy, const at::Tensor& given_x) {
-  const PartScope scope("siamese::linear");
+  const PartScope scope("part::linear");
   const at::Tensor dy = given_dy.contiguous();
   const at::Tensor x = given_x.contiguous();
   const int64_t rows = x.size(0);

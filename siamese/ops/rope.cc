@@ -53,7 +53,7 @@ class FusedRope : public torch::autograd::Function<FusedRope> {
 }  // namespace
 
 at::Tensor rope(const at::Tensor& x, const at::Tensor& cos, const at::Tensor& sin) {
-  const PartScope scope("siamese::rope");
+  const PartScope scope("part::rope");
   if (x.numel() == 0 || !use_fused("rope", {x, cos, sin})) return plain::rope(x, cos, sin);
   return FusedRope::apply(x, cos.contiguous(), sin.contiguous());
 }

@@ -113,7 +113,7 @@ Routing route(const at::Tensor& logits, int64_t k, bool renormalise) {
 }  // namespace plain
 
 Routing route(const at::Tensor& logits, int64_t k, bool renormalise) {
-  const PartScope scope("siamese::router");
+  const PartScope scope("part::router");
   SIAMESE_INVARIANT(logits.dim() == 2 && k >= 1 && k <= logits.size(1));
   if (logits.numel() == 0 || !use_fused("route", {logits})) {
     const Tensors made = all_on_one_thread({logits}, [&](const Tensors& given) {

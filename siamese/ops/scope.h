@@ -1,5 +1,5 @@
 // Names the part of a step that a piece of code belongs to, for whoever watches (ops/part_times.h, PyTorch's own
-// profiler): "siamese::junction", "siamese::norm", ... Costs nanoseconds when nobody does. A scope covers what runs in
+// profiler): "part::junction", "part::norm", ... Costs nanoseconds when nobody does. A scope covers what runs in
 // it, and in backward the autograd nodes that were made in it.
 #pragma once
 

@@ -182,7 +182,7 @@ std::vector<at::Tensor> stream_mix(const std::vector<at::Tensor>& streams, const
   const int64_t outputs = matrix.size(-2);
   const auto most = static_cast<size_t>(kernels::kMaxMixedStreams);
   const bool too_many = streams.size() > most || static_cast<size_t>(outputs) > most;
-  const PartScope scope("siamese::junction");
+  const PartScope scope("part::junction");
   if (too_many || !use_fused("stream_mix", {streams[0], streams.back(), matrix, branch, branch_weights})) {
     Tensors inputs = {matrix, branch, branch_weights};
     inputs.insert(inputs.end(), streams.begin(), streams.end());
@@ -199,7 +199,7 @@ std::vector<at::Tensor> stream_mix(const std::vector<at::Tensor>& streams, const
 
 StreamRead stream_read(const std::vector<at::Tensor>& streams, const at::Tensor& weights, const NormStep& norm) {
   using namespace stream_mix_detail;
-  const PartScope scope("siamese::junction");
+  const PartScope scope("part::junction");
   const bool fused = use_fused("stream_read", {streams[0], streams.back(), weights, norm.gain});
   if (!fused || streams.size() > static_cast<size_t>(kernels::kMaxMixedStreams)) {  // the norm may have a kernel
     Tensors inputs = {weights};

@@ -14,7 +14,7 @@ WeightAverage::WeightAverage(double decay, const nn::Parameters& parameters) : d
 }
 
 void WeightAverage::update() {
-  const ops::PartScope scope("siamese::optimizer");
+  const ops::PartScope scope("part::optimizer");
   for (size_t i = 0; i < averages_.size(); ++i) averages_[i].lerp_(parameters_[i].value.detach(), 1 - decay_);
 }
 

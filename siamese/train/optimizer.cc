@@ -19,14 +19,14 @@ AdamW::AdamW(const OptimConfig& config, const nn::Parameters& parameters) : conf
 }
 
 double AdamW::gradient_norm() const {
-  const ops::PartScope scope("siamese::optimizer");
+  const ops::PartScope scope("part::optimizer");
   std::vector<at::Tensor> gradients;
   for (const auto& slot : slots_) gradients.push_back(slot.parameter.value.grad());
   return std::sqrt(ops::sum_squares(gradients));
 }
 
 void AdamW::step(double lr, double norm) {
-  const ops::PartScope scope("siamese::optimizer");
+  const ops::PartScope scope("part::optimizer");
   ++applied_steps_;
   const ops::AdamWArguments arguments{.lr = lr,
                                       .beta1 = config_.beta1,

@@ -14,8 +14,8 @@ namespace {
 TEST(PartTimes, OperatorsSayWhatTheyAre) {
   EXPECT_EQ(part_of_operator("aten::addmm"), "matmul");
   EXPECT_EQ(part_of_operator("mkldnn::_linear_pointwise"), "matmul");
-  EXPECT_EQ(part_of_operator("siamese::linear"), "matmul");
-  EXPECT_EQ(part_of_operator("siamese::junction"), "junction");
+  EXPECT_EQ(part_of_operator("part::linear"), "matmul");
+  EXPECT_EQ(part_of_operator("part::junction"), "junction");
   EXPECT_EQ(part_of_operator("aten::_scaled_dot_product_flash_attention_for_cpu_backward"), "attention");
   EXPECT_EQ(part_of_operator("aten::embedding_dense_backward"), "embedding");
   EXPECT_EQ(part_of_operator("aten::mul"), "");
@@ -25,7 +25,7 @@ TEST(PartTimes, AScopeCountsWhatRunsInItWithoutWhatNamesItself) {
   const at::Tensor a = at::ones({256, 256});
   PartTimes times;
   {
-    const PartScope outer("siamese::norm");
+    const PartScope outer("part::norm");
     at::Tensor b = a;
     for (int i = 0; i < 20; ++i) b = b.sin();
     for (int i = 0; i < 20; ++i) b = at::mm(a, b);

@@ -1,0 +1,96 @@
+#include "siamese/ops/arguments.h"
+
+#include <algorithm>
+#include <sstream>
+
+#include <ATen/ATen.h>
+
+#include "siamese/base/check.h"
+
+namespace siamese::ops {
+namespace arguments_detail {
+
+template <class... Parts>
+std::string text(const Parts&... parts) {
+  std::ostringstream out;
+  (out << ... << parts);
+  return out.str();
+}
+
+}  // namespace arguments_detail
+
+using arguments_detail::text;
+
+std::string shape_text(c10::SymIntArrayRef sizes) { return text(sizes); }
+
+Arguments::Arguments(const char* op, const char* first_name, const at::Tensor& first)
+    : op_(op), first_name_(first_name), first_(first) {
+  if (!first.defined()) refuse(first_name, "a tensor", "none");
+  if (!first.is_floating_point()) refuse(first_name, "a floating-point type", text(first.scalar_type()));
+}
+
+const Arguments& Arguments::rank(const char* name, const at::Tensor& tensor, int64_t rank) const {
+  if (tensor.defined() && tensor.dim() != rank) {
+    refuse(name, text(rank, rank == 1 ? " dimension" : " dimensions"), "shape " + shape_text(tensor.sym_sizes()));
+  }
+  return *this;
+}
+
+const Arguments& Arguments::least_rank(const char* name, const at::Tensor& tensor, int64_t rank) const {
+  if (tensor.defined() && tensor.dim() < rank) {
+    refuse(name, text("at least ", rank, rank == 1 ? " dimension" : " dimensions"),
+           "shape " + shape_text(tensor.sym_sizes()));
+  }
+  return *this;
+}
+
+const Arguments& Arguments::shape(const char* name, const at::Tensor& tensor, c10::SymIntArrayRef sizes) const {
+  if (!tensor.defined()) return *this;
+  const auto got = tensor.sym_sizes();
+  if (!std::equal(got.begin(), got.end(), sizes.begin(), sizes.end())) {
+    refuse(name, "shape " + shape_text(sizes), shape_text(got));
+  }
+  return same_type(name, tensor);
+}
+
+const Arguments& Arguments::same_type(const char* name, const at::Tensor& tensor) const {
+  if (!tensor.defined()) return *this;
+  if (tensor.scalar_type() != first_.scalar_type()) {
+    refuse(name, text(first_.scalar_type(), ", the type of ", first_name_), text(tensor.scalar_type()));
+  }
+  if (tensor.device() != first_.device()) {
+    refuse(name, text(first_.device(), ", where ", first_name_, " is"), text(tensor.device()));
+  }
+  return *this;
+}
+
+const Arguments& Arguments::index(const char* name, const at::Tensor& tensor) const {
+  if (!tensor.defined()) return *this;
+  if (tensor.scalar_type() != at::kLong) refuse(name, "Long (int64)", text(tensor.scalar_type()));
+  if (tensor.device() != first_.device()) {
+    refuse(name, text(first_.device(), ", where ", first_name_, " is"), text(tensor.device()));
+  }
+  return *this;
+}
+
+const Arguments& Arguments::require(bool condition, const char* name, const std::string& expected,
+                                    const std::string& got) const {
+  if (!condition) refuse(name, expected, got);
+  return *this;
+}
+
+void Arguments::refuse(const char* name, const std::string& expected, const std::string& got) const {
+  throw UsageError(text("siamese::", op_, ": ", name, ": expected ", expected, ", got ", got));
+}
+
+void check_indices(const char* op, const char* name, const at::Tensor& indices, int64_t size) {
+  const at::Tensor dense = indices.contiguous();
+  const int64_t* const begin = dense.const_data_ptr<int64_t>();
+  const int64_t* const end = begin + dense.numel();
+  const int64_t* const bad = std::find_if(begin, end, [size](int64_t i) { return i < 0 || i >= size; });
+  if (bad != end) {
+    throw UsageError(text("siamese::", op, ": ", name, ": expected indices from 0 to ", size - 1, ", got ", *bad));
+  }
+}
+
+}  // namespace siamese::ops

@@ -1,0 +1,45 @@
+// Checks of an op's arguments: a mistake is a UsageError of one line that names the op, the argument, what was expected
+// and what came. Sizes may be symbols (torch.compile with dynamic shapes). An undefined tensor passes: an argument that
+// must be there is not optional in the schema.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include <ATen/core/Tensor.h>
+#include <c10/core/SymIntArrayRef.h>
+
+namespace siamese::ops {
+
+class Arguments {
+ public:
+  // `first` decides type and device of the others. A floating-point type.
+  Arguments(const char* op, const char* first_name, const at::Tensor& first);
+
+  // rank dimensions, and no others
+  const Arguments& rank(const char* name, const at::Tensor& tensor, int64_t rank) const;
+  const Arguments& least_rank(const char* name, const at::Tensor& tensor, int64_t rank) const;
+  // exactly these sizes; type and device of the first argument
+  const Arguments& shape(const char* name, const at::Tensor& tensor, c10::SymIntArrayRef sizes) const;
+  // type and device of the first argument, whatever its sizes
+  const Arguments& same_type(const char* name, const at::Tensor& tensor) const;
+  // int64 on the device of the first argument
+  const Arguments& index(const char* name, const at::Tensor& tensor) const;
+  // any other condition; `expected` and `got` end the line
+  const Arguments& require(bool condition, const char* name, const std::string& expected, const std::string& got) const;
+
+ private:
+  [[noreturn]] void refuse(const char* name, const std::string& expected, const std::string& got) const;
+
+  const char* op_;
+  const char* first_name_;
+  const at::Tensor& first_;
+};
+
+// "[2, 3]"
+std::string shape_text(c10::SymIntArrayRef sizes);
+
+// For indices whose values can be read (CPU): UsageError unless 0 <= each < size.
+void check_indices(const char* op, const char* name, const at::Tensor& indices, int64_t size);
+
+}  // namespace siamese::ops

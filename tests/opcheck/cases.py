@@ -1,0 +1,64 @@
+"""Arguments for every op: float32 (our kernel) and float64 (the plain expression), dense and strided, optional ones there
+and absent, inputs with and without a gradient. A case is a function, called after seeding."""
+
+import itertools
+
+import torch
+
+TYPES = (torch.float32, torch.float64)
+
+
+def tensor(*shape: int, dtype: torch.dtype = torch.float32, grad: bool = False, strided: bool = False) -> torch.Tensor:
+    """Normals; strided: the transpose of what lies in memory, as a view into something wider."""
+    if strided:
+        value = torch.randn(*reversed(shape[:-1]), shape[-1] + 1, dtype=dtype)[..., :-1]
+        value = value.permute(*reversed(range(len(shape) - 1)), len(shape) - 1)
+    else:
+        value = torch.randn(*shape, dtype=dtype)
+    return value.requires_grad_(grad)
+
+
+def norm_cases():
+    for dtype, (strided, gain, grad) in itertools.product(TYPES, ((True, True, True), (False, True, False), (False, False, True))):
+        make = dict(dtype=dtype, strided=strided)
+
+        def rms(make=make, dtype=dtype, gain=gain, grad=grad):
+            return (tensor(2, 3, 7, grad=grad, **make), tensor(7, dtype=dtype, grad=True) if gain else None, 1e-5)
+
+        def layer(make=make, dtype=dtype, gain=gain, grad=grad):
+            extra = [tensor(7, dtype=dtype, grad=grad) if there else None for there in (gain, not gain)]
+            return (tensor(2, 3, 7, grad=grad, **make), *extra, 1e-5)
+
+        yield "rms_norm", rms
+        yield "layer_norm", layer
+
+        def rms_forward(rms=rms):
+            return detached(rms())
+
+        def layer_forward(layer=layer):
+            return detached(layer())
+
+        def rms_backward(rms=rms, wanted=(gain, grad)):
+            x, gain, eps = detached(rms())
+            _, rstd = torch.ops.siamese.rms_norm_forward(x, gain, eps)
+            return (torch.randn_like(x), x, gain, rstd, eps, list(wanted))
+
+        def layer_backward(layer=layer, wanted=(True, gain, grad)):
+            x, gain, bias, eps = detached(layer())
+            _, mean, rstd = torch.ops.siamese.layer_norm_forward(x, gain, bias, eps)
+            return (torch.randn_like(x), x, gain, mean, rstd, eps, list(wanted))
+
+        yield "rms_norm_forward", rms_forward
+        yield "layer_norm_forward", layer_forward
+        yield "rms_norm_backward", rms_backward
+        yield "layer_norm_backward", layer_backward
+
+
+def detached(args: tuple) -> tuple:
+    return tuple(arg.detach() if isinstance(arg, torch.Tensor) else arg for arg in args)
+
+
+CASES: dict[str, list] = {}
+for group in (norm_cases,):
+    for op, case in group():
+        CASES.setdefault(op, []).append(case)

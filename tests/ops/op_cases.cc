@@ -1,0 +1,11 @@
+#include "tests/ops/op_cases.h"
+
+namespace siamese::ops {
+
+std::vector<OpCase> op_cases() {
+  std::vector<OpCase> all;
+  for (const auto& list : {norm_cases()}) all.insert(all.end(), list.begin(), list.end());
+  return all;
+}
+
+}  // namespace siamese::ops

@@ -1,0 +1,29 @@
+// Cases of every op of the room, for the tests that hold for all of them (library_test.cc). An op without a case fails
+// there. A file <op>_cases.cc lists those of its op and adds them in op_cases.cc.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+namespace siamese::ops {
+
+using Call = std::function<std::vector<at::Tensor>(const std::vector<at::Tensor>&)>;
+
+struct OpCase {
+  std::string op;                  // "rms_norm" of siamese::rms_norm
+  std::string what;                // this case of it
+  std::vector<at::Tensor> inputs;  // all tensor arguments that are there, in double or int64
+  Call call;                       // the op as C++ callers have it; outputs that it does not make are left out
+  Call plain;                      // its plain expression, differentiable
+  double tolerance = 1e-5;         // of float32 against double, relative to the largest element of a tensor
+};
+
+std::vector<OpCase> op_cases();
+
+// One for each op file.
+std::vector<OpCase> norm_cases();
+
+}  // namespace siamese::ops
