@@ -1,4 +1,5 @@
-# `cmake --install build/release --prefix P`: the binary, one library per room, headers, recipes, and a CMake package:
+# `cmake --install build/release --prefix P`: the binary, one library per room (ops: shared, the only one with registered
+# operators; Python takes it by torch.ops.load_library), headers, recipes, and a CMake package:
 #   find_package(siamese REQUIRED)
 #   target_link_libraries(my_model PRIVATE siamese::models)     # one room and what lies below it
 #   target_link_libraries(my_tool PRIVATE siamese::siamese)     # every room but cli
@@ -18,6 +19,12 @@ add_library(siamese_umbrella INTERFACE)
 set_target_properties(siamese_umbrella PROPERTIES EXPORT_NAME siamese)
 target_link_libraries(siamese_umbrella INTERFACE ${library_rooms})
 
+# LibTorch stays where pip put it; our own shared library is found from where the binary is.
+set(torch_rpath ${SIAMESE_TORCH_PREFIX}/lib)
+if(TARGET siamese_ops)
+  set_target_properties(siamese_ops PROPERTIES INSTALL_RPATH ${torch_rpath})
+endif()
+
 # siamese_torch is imported, so it is in no export set: the package makes it again by the same SiameseTorch.cmake.
 install(TARGETS ${rooms} siamese_umbrella EXPORT siamese_targets)
 install(
@@ -35,8 +42,7 @@ install(
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/configs/ DESTINATION ${configs_dir})
 
 if(TARGET siamese)
-  # LibTorch stays where pip put it.
-  set_target_properties(siamese PROPERTIES INSTALL_RPATH ${SIAMESE_TORCH_PREFIX}/lib)
+  set_target_properties(siamese PROPERTIES INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR};${torch_rpath}")
   install(TARGETS siamese)
 endif()
 
