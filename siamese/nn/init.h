@@ -1,14 +1,12 @@
 // Weight initialisation rules (all normals cut at `cut` std), L = blocks, l = block index, d = width:
 //   full_megatron: everything s, branch outputs s / sqrt(2L), untied head 1 / sqrt(d); s = sqrt(2 / (5 d)) unless set
-//   mitchell:      everything 1 / sqrt(d), branch outputs 1 / sqrt(2 fan_in (l + 1))
+//   mitchell:      everything s = 1 / sqrt(d) unless set, branch outputs 1 / sqrt(2 fan_in (l + 1))
 //   normal:        everything s = 0.02 unless set
 //   xavier:        matrices uniform in +-sqrt(6 / (fan_in + fan_out)), tables and heads normal with s = 0.02 unless set
 // A scheme may ask for factors on top (BranchInit: DeepNorm, LNS, HC, SpanNorm).
 #pragma once
 
 #include <cstdint>
-#include <string>
-#include <string_view>
 
 #include "siamese/base/enum_text.h"
 #include "siamese/nn/parameters.h"
@@ -21,14 +19,12 @@ struct InitConfig {
   InitRule rule = InitRule::full_megatron;
   double std = 0;
   double cut = 3;
-  std::string from;
 
   template <class Self, class Visit>
   static void fields(Self& self, Visit&& visit) {
     visit("rule", self.rule, "how weights start");
     visit("std", self.std, "standard deviation of the rule; 0 takes the rule's own");
     visit("cut", self.cut, "normals are cut at this many standard deviations; 0 leaves them uncut");
-    visit("from", self.from, "a run directory or checkpoint whose weights start this run; empty starts afresh");
   }
 };
 

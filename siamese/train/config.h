@@ -108,6 +108,17 @@ struct TrainConfig {
   }
 };
 
+// How the weights of a run start: by a rule, or as a checkpoint has them.
+struct InitConfig : nn::InitConfig {
+  std::string from;
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit&& visit) {
+    nn::InitConfig::fields(self, visit);
+    visit("from", self.from, "a run directory or checkpoint whose weights start this run; empty starts afresh");
+  }
+};
+
 struct EngineConfig {
   ops::Mode ops = ops::Mode::automatic;
   int64_t threads = 0;
@@ -123,7 +134,7 @@ struct EngineConfig {
 
 struct RunConfig {
   models::ModelConfig model;
-  nn::InitConfig init;
+  InitConfig init;
   data::DataConfig data;
   OptimConfig optim;
   TrainConfig train;
