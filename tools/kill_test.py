@@ -22,9 +22,9 @@ from pathlib import Path
 COMMON = [
     "model.width=16", "model.blocks=2", "model.heads=2", "train.batch=4", "train.checkpoint_every=5",
     "train.eval_every=100", "train.record_every=25", "train.ema=0.9", "train.skip_outliers=2", "train.skip_window=16",
-    "train.keep_last=2", "train.keep_every=100", "eval.batches=1", "eval.problems=2", "engine.threads=1",
+    "train.keep_last=2", "train.keep_every=100", "eval.batches=1", "engine.threads=1",
 ]  # fmt: skip
-TEXT = ["model.context=24", "data.digits=1"]
+TEXT = ["model.context=24", "data.digits=1", "eval.problems=2"]
 IMAGES = ["data.source=shapes", "model.image=16", "model.patch=4", "model.norm=layer", "model.bias=true"]
 FAMILIES = {
     "lm": TEXT,

@@ -31,8 +31,9 @@ struct Said {
   void add_model(const Value& model) {
     Value tree = Value::map();
     tree["model"] = model;
-    config::merge(root, tree);
+    add_stored(std::move(tree));
   }
+  void add_stored(Value tree) { config::merge(root, config::in_layer(std::move(tree), config::kStoredLayer)); }
   void add_hf(Layout layout, const fs::path& path) {
     const auto hf = formats::read_hf_config(layout, io::read_file(path), path.string());
     add_model(hf.model);
@@ -52,7 +53,7 @@ void add_beside(const io::TensorFiles& files, const fs::path& path, Said& said) 
   const Value* const model = tree.find("model");
   if (model != nullptr && model->find("residual") != nullptr) {
     formats::check_saved_model(files, *model, path.string());
-    config::merge(said.root, tree);
+    said.add_stored(std::move(tree));
   } else {
     said.notes.push_back(path.string() + ": not read: not a config of siamese");
   }
@@ -77,7 +78,7 @@ void add_given(const std::string& given, Layout from, Layout to, Said& said) {
       return add_given_hf(path / kHfConfigFile, from, to, said);
     }
     const fs::path file = (is_there(path / io::kConfigFile) ? path : io::resolve_checkpoint(path)) / io::kConfigFile;
-    return config::merge(said.root, config::parse_yaml(io::read_file(file), file.string()));
+    return said.add_stored(config::parse_yaml(io::read_file(file), file.string()));
   }
   if (path.extension() == ".json") return add_given_hf(path, from, to, said);
   const Value tree = config::load(given, {}, config_folders());

@@ -67,7 +67,7 @@ void check_finite(const eval::Evaluation& result, const train::LoadedModel& load
 
 void evaluate_run(const EvalArguments& arguments) {
   // Overrides may change how much is evaluated and on what, never the model.
-  config::Value value = config::print(train::load_config(arguments.run));
+  config::Value value = config::in_layer(config::print(train::load_config(arguments.run)), config::kStoredLayer);
   for (const auto& assignment : arguments.overrides) {
     check_override(assignment);
     config::apply_override(value, assignment);

@@ -25,13 +25,14 @@
 #include "siamese/base/check.h"
 #include "siamese/base/enum_text.h"
 #include "siamese/base/nearest.h"
+#include "siamese/config/use.h"
 #include "siamese/config/value.h"
 
 namespace siamese::config {
 
 struct NoVisit {
   template <class T>
-  void operator()(std::string_view, T&, std::string_view) const {}
+  void operator()(std::string_view, T&, const About&) const {}
 };
 
 template <class T>
@@ -109,7 +110,7 @@ void read(const Value& value, const std::string& path, T& out) {
   if (value.kind == Value::Kind::null) return;  // an empty section keeps its defaults
   if (!value.is_map()) wrong_type(value, path, "a map of keys");
   std::vector<std::string> known;
-  T::fields(out, [&](std::string_view name, auto& field, std::string_view) {
+  T::fields(out, [&](std::string_view name, auto& field, const About&) {
     known.emplace_back(name);
     if (const Value* given = value.find(name))
       read(*given, path.empty() ? known.back() : path + "." + known.back(), field);
@@ -148,28 +149,32 @@ Value print(const std::vector<T>& values) {
 template <HasFields T>
 Value print(const T& value) {
   Value map = Value::map();
-  T::fields(value, [&](std::string_view name, const auto& field, std::string_view) { map[name] = print(field); });
+  T::fields(value, [&](std::string_view name, const auto& field, const About&) { map[name] = print(field); });
   return map;
 }
 
-// One line of the key reference.
-struct KeyDoc {
-  std::string path;
+// Every key of T: where it has an effect, its default, and what it means.
+struct KeyDoc : KeyUse {
   std::string fallback;  // the default, as printed
   std::string help;
 };
 
 template <class T>
-void describe_into(const std::string& prefix, const T& value, std::vector<KeyDoc>& docs) {
-  T::fields(value, [&](std::string_view name, const auto& field, std::string_view help) {
+void describe_into(const std::string& prefix, const T& value, const std::vector<Use>& outer,
+                   std::vector<KeyDoc>& docs) {
+  T::fields(value, [&](std::string_view name, const auto& field, const About& about) {
     const std::string path = prefix.empty() ? std::string(name) : prefix + "." + std::string(name);
+    std::vector<Use> uses = outer;
+    uses.insert(uses.end(), about.uses.begin(), about.uses.end());
     using Field = std::remove_cvref_t<decltype(field)>;
     if constexpr (HasFields<Field>) {
-      describe_into(path, field, docs);
+      describe_into(path, field, uses, docs);
     } else {
-      std::string text(help);
-      if constexpr (NamedEnum<Field>) text += (text.empty() ? "" : ": ") + join(enum_choices<Field>(), " | ");
-      docs.push_back({path, flatten(print(field)).front().second, text});
+      std::string text;
+      for (const Use& use : uses) text += use.prefix();
+      text += about.help;
+      if constexpr (NamedEnum<Field>) text += (about.help.empty() ? "" : ": ") + join(enum_choices<Field>(), " | ");
+      docs.push_back({{path, std::move(uses)}, flatten(print(field)).front().second, std::move(text)});
     }
   });
 }
@@ -177,8 +182,36 @@ void describe_into(const std::string& prefix, const T& value, std::vector<KeyDoc
 template <HasFields T>
 std::vector<KeyDoc> describe(const T& defaults = {}) {
   std::vector<KeyDoc> docs;
-  describe_into("", defaults, docs);
+  describe_into("", defaults, {}, docs);
   return docs;
+}
+
+template <HasFields T>
+std::vector<KeyUse> key_uses() {
+  const auto docs = describe<T>();
+  return {docs.begin(), docs.end()};
+}
+
+// Reads, resolves and refuses what a user gave without effect; what a later choice left over is as if never given.
+// `resolve` derives and checks; `facts` gives the texts of a resolved value by which uses are judged.
+template <HasFields T, class Resolve, class Facts>
+T read_used(const Value& given, Resolve resolve, Facts facts) {
+  T as_read;
+  read(given, "", as_read);
+  T value = as_read;
+  resolve(value);
+  if (!given_by_user(given)) return value;
+  const std::vector<KeyUse> keys = key_uses<T>();
+  const Texts texts = facts(value);
+  const auto unused = unused_keys(keys, given, texts);
+  if (unused.empty()) return value;
+  Value rest = given;
+  for (const KeyUse* const key : unused) erase_path(rest, key->path);
+  T without;
+  read(rest, "", without);
+  resolve(without);
+  refuse_unused(unused, given, texts, flatten(print(as_read)), flatten(print(without)));
+  return without;
 }
 
 }  // namespace siamese::config

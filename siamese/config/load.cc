@@ -15,7 +15,7 @@ namespace siamese::config {
 namespace fs = std::filesystem;
 namespace {
 
-constexpr int kMaxPresetDepth = 8;
+constexpr int kMaxPresetDepth = kFileLayer;  // each has a layer of its own
 
 // Looks in one place after the other; what the system would not tell of one (a folder that may not be entered, a circle
 // of links, a name too long) is said when no other has the file.
@@ -62,7 +62,7 @@ fs::path find_preset(const std::string& name, const fs::path& beside, const std:
 
 Value load_file(const fs::path& path, const std::vector<fs::path>& folders, int depth) {
   if (depth > kMaxPresetDepth) throw UsageError(path.string() + ": presets refer to each other in a circle");
-  Value value = parse_yaml(read_text(path), path.string());
+  Value value = in_layer(parse_yaml(read_text(path), path.string()), kFileLayer - depth);
   if (value.kind == Value::Kind::null) value = Value::map(path.string());
   if (!value.is_map()) throw UsageError(path.string() + ": expected a map of keys, got " + value.kind_text());
   const Value* preset = value.find("preset");

@@ -100,19 +100,45 @@ void set_path(Value& root, std::string_view path, Value value) {
   *node = std::move(value);
 }
 
+const Value* find_path(const Value& root, std::string_view path) {
+  const Value* node = &root;
+  while (node != nullptr && !path.empty()) {
+    const size_t dot = std::min(path.find('.'), path.size());
+    node = node->find(path.substr(0, dot));
+    path.remove_prefix(std::min(dot + 1, path.size()));
+  }
+  return node;
+}
+
+void erase_path(Value& root, std::string_view path) {
+  const size_t dot = path.find('.');
+  if (dot == std::string_view::npos) {
+    root.erase(path);
+  } else if (root.find(path.substr(0, dot)) != nullptr) {
+    erase_path(root[path.substr(0, dot)], path.substr(dot + 1));
+  }
+}
+
+Value in_layer(Value value, int layer) {
+  value.layer = layer;
+  for (Value& item : value.items) item = in_layer(std::move(item), layer);
+  for (auto& [key, child] : value.entries) child = in_layer(std::move(child), layer);
+  return value;
+}
+
 void apply_override(Value& root, const std::string& assignment) {
   const size_t equals = assignment.find('=');
   if (equals == std::string::npos || equals == 0) {
     throw UsageError("override '" + shown(assignment) + "': expected key=value, for example optim.lr=2e-3");
   }
   check_text(assignment, "command line");
-  set_path(root, assignment.substr(0, equals), parse_yaml(assignment.substr(equals + 1), "command line"));
+  Value value = parse_yaml(assignment.substr(equals + 1), "command line");
+  set_path(root, assignment.substr(0, equals), in_layer(std::move(value), kCommandLineLayer));
 }
 
 namespace {
 
-void flatten_into(const std::string& prefix, const Value& value,
-                  std::vector<std::pair<std::string, std::string>>& leaves) {
+void flatten_into(const std::string& prefix, const Value& value, Texts& leaves) {
   if (!value.is_map()) {
     leaves.emplace_back(prefix, inline_yaml(value));
     return;
@@ -122,10 +148,15 @@ void flatten_into(const std::string& prefix, const Value& value,
 
 }  // namespace
 
-std::vector<std::pair<std::string, std::string>> flatten(const Value& root) {
-  std::vector<std::pair<std::string, std::string>> leaves;
+Texts flatten(const Value& root) {
+  Texts leaves;
   flatten_into("", root, leaves);
   return leaves;
+}
+
+const std::string* find_text(const Texts& texts, std::string_view path) {
+  const auto found = std::find_if(texts.begin(), texts.end(), [&](const auto& entry) { return entry.first == path; });
+  return found != texts.end() ? &found->second : nullptr;
 }
 
 }  // namespace siamese::config

@@ -9,6 +9,12 @@
 
 namespace siamese::config {
 
+// How late a value was given: a later one wins, and a key that it leaves without effect is dropped (config/use.h). Of a
+// file that starts from presets, each preset lies one layer below what names it.
+inline constexpr int kStoredLayer = -1;  // of a run: whatever it says, it was accepted when it was written
+inline constexpr int kFileLayer = 8;
+inline constexpr int kCommandLineLayer = 16;
+
 struct Value {
   enum class Kind { null, scalar, list, map };
 
@@ -17,6 +23,7 @@ struct Value {
   std::vector<Value> items;                            // list
   std::vector<std::pair<std::string, Value>> entries;  // map, in written order
   std::string where;                                   // "demo.yaml:12", "command line", or ""
+  int layer = kFileLayer;
 
   Value();  // defined apart: an inline one would need the whole of `entries` before Value is (Clang)
   static Value scalar(std::string text, std::string where = "");
@@ -37,10 +44,22 @@ void merge(Value& base, const Value& over);
 // Sets `a.b.c` to `value`, making maps on the way.
 void set_path(Value& root, std::string_view path, Value value);
 
-// Applies "a.b=value"; the value is read as YAML. Throws UsageError when there is no '='.
+// The value at `a.b.c`, or null.
+const Value* find_path(const Value& root, std::string_view path);
+void erase_path(Value& root, std::string_view path);
+
+// The same with every value in `layer`.
+Value in_layer(Value value, int layer);
+
+// Applies "a.b=value" in the layer of the command line; the value is read as YAML. Throws UsageError when there is no
+// '='.
 void apply_override(Value& root, const std::string& assignment);
 
-// All leaves as ("a.b.c", "text") pairs, lists printed in flow style.
-std::vector<std::pair<std::string, std::string>> flatten(const Value& root);
+using Texts = std::vector<std::pair<std::string, std::string>>;  // ("optim.lr", "0.002")
+
+// All leaves with their paths, lists printed in flow style.
+Texts flatten(const Value& root);
+
+const std::string* find_text(const Texts& texts, std::string_view path);  // or null
 
 }  // namespace siamese::config

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "siamese/base/check.h"
+#include "siamese/data/config.h"
 
 namespace siamese::data {
 namespace {
@@ -13,6 +14,16 @@ void check_range(std::string_view key, double value, double low, double high) {
 }
 
 }  // namespace
+
+config::Use of_pixels() {
+  return config::for_values("data.source", {Source::shapes, Source::idx, Source::cifar, Source::folder});
+}
+
+config::Use of_samples() {
+  config::Use use = of_pixels();
+  use.values.emplace_back(enum_text(Source::random));
+  return use;
+}
 
 void check(const AugmentConfig& config) {
   check_range("erase", config.erase, 0, 1);

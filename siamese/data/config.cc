@@ -68,6 +68,14 @@ void check_folder(const DataConfig& config) {
 
 }  // namespace
 
+config::Use of(std::initializer_list<Source> sources) { return config::for_values("data.source", sources); }
+
+config::Use of_files() {
+  return of({Source::text, Source::tokens, Source::idx, Source::cifar, Source::folder, Source::latents});
+}
+
+config::Use of_images() { return config::for_values("model.family", std::vector<std::string>{"vit", "dit"}); }
+
 void check(const DataConfig& config) {
   check_ranges(config);
   switch (config.source) {

@@ -15,6 +15,12 @@ enum class Source { arithmetic, text, tokens, random, shapes, idx, cifar, folder
 enum class LossOn { answers, all };
 enum class Normalize { symmetric, imagenet };
 
+// Keys that only some sources use.
+config::Use of(std::initializer_list<Source> sources);
+config::Use of_files();
+// Random data are images or tokens as the model sees them.
+config::Use of_images();
+
 struct DataConfig {
   Source source = Source::arithmetic;
   std::vector<std::string> train;
@@ -34,20 +40,23 @@ struct DataConfig {
   static void fields(Self& self, Visit&& visit) {
     visit("source", self.source, "where samples come from");
     visit("train", self.train,
-          "text, tokens, latents: files, folders or globs to train on; idx, cifar, folder: a folder");
+          {"files, folders or globs to train on; of idx, cifar and folder one folder", of_files()});
     visit("val", self.val,
-          "what is held out, written like train; empty = the tail of train, or what idx and cifar call test");
+          {"what is held out, written like train; empty = the tail of train, or what idx and cifar call test",
+           of_files()});
     visit("val_fraction", self.val_fraction,
-          "share of each training file (folder: of each class) held out when val is empty");
-    visit("format", self.format, "tokens: layout of the token files");
-    visit("operations", self.operations, "arithmetic: which of + - * occur");
-    visit("digits", self.digits, "arithmetic: most digits of an operand, 1 to 4");
-    visit("test_fraction", self.test_fraction, "arithmetic, shapes: share of all problems or outlines held out");
-    visit("loss", self.loss, "arithmetic: which characters are trained on");
-    visit("reverse", self.reverse, "arithmetic: write the answer's digits least significant first");
-    visit("limit", self.limit, "images: train on the first so many only; 0 = all");
-    visit("normalize", self.normalize, "images: what is subtracted from and divides pixels of 0 to 1");
-    visit("augment", self.augment, "");
+          {"share of each training file (folder: of each class) held out",
+           of({Source::text, Source::tokens, Source::folder, Source::latents}), config::without("data.val")});
+    visit("format", self.format, {"layout of the token files", of({Source::tokens})});
+    visit("operations", self.operations, {"which of + - * occur", of({Source::arithmetic})});
+    visit("digits", self.digits, {"most digits of an operand, 1 to 4", of({Source::arithmetic})});
+    visit("test_fraction", self.test_fraction,
+          {"share of all problems or outlines held out", of({Source::arithmetic, Source::shapes})});
+    visit("loss", self.loss, {"which characters are trained on", of({Source::arithmetic})});
+    visit("reverse", self.reverse, {"write the answer's digits least significant first", of({Source::arithmetic})});
+    visit("limit", self.limit, {"train on the first so many only; 0 = all", of_images()});
+    visit("normalize", self.normalize, {"what is subtracted from and divides pixels of 0 to 1", of_pixels()});
+    visit("augment", self.augment, {"", of_images()});
   }
 };
 

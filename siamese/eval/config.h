@@ -4,9 +4,13 @@
 #include <cstdint>
 #include <string>
 
+#include "siamese/data/config.h"
 #include "siamese/eval/diffusion_sampler.h"
+#include "siamese/models/config.h"
 
 namespace siamese::eval {
+
+inline config::Use for_dit() { return models::for_family({models::Family::dit}); }
 
 struct EvalConfig {
   int64_t batches = 8;
@@ -23,14 +27,18 @@ struct EvalConfig {
     visit("batches", self.batches,
           "held-out batches (of train.batch samples) for the loss; at most the whole held-out set");
     visit("problems", self.problems,
-          "arithmetic: test problems per operation and digit count for exact match; 0 = none");
-    visit("averaged", self.averaged, "evaluate the averaged weights (train.ema) instead of the trained ones");
-    visit("samples", self.samples, "dit: images drawn at each evaluation, the first 64 of them as a picture; 0 = none");
-    visit("sampler", self.sampler, "dit: how images are drawn");
-    visit("sampler_steps", self.sampler_steps, "dit: steps of the sampler");
-    visit("guidance", self.guidance, "dit: classifier-free guidance; 1 = none");
+          {"test problems per operation and digit count for exact match; 0 = none",
+           data::of({data::Source::arithmetic})});
+    visit("averaged", self.averaged,
+          {"evaluate the averaged weights instead of the trained ones", config::with({"train.ema"})});
+    visit("samples", self.samples,
+          {"images drawn at each evaluation, the first 64 of them as a picture; 0 = none", for_dit()});
+    visit("sampler", self.sampler, {"how images are drawn", for_dit(), config::with({"eval.samples"})});
+    visit("sampler_steps", self.sampler_steps, {"steps of the sampler", for_dit(), config::with({"eval.samples"})});
+    visit("guidance", self.guidance, {"classifier-free guidance; 1 = none", for_dit(), config::with({"eval.samples"})});
     visit("classifier", self.classifier,
-          "dit: a vit run or checkpoint that compares drawn and held-out images (feature distance)");
+          {"a vit run or checkpoint that compares drawn and held-out images (feature distance)", for_dit(),
+           config::with({"eval.samples"})});
   }
 
   SamplerOptions sampler_options() const { return {.kind = sampler, .steps = sampler_steps, .guidance = guidance}; }

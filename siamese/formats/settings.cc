@@ -51,9 +51,10 @@ ModelSettings model_settings(const StoredTensors& stored, const config::Value& s
   for (const Setting& setting : table.fixed) {
     known[setting.key] = config::Value::scalar(std::string(setting.value));
   }
+  known = config::in_layer(std::move(known), config::kStoredLayer);
   config::merge(known, said);
   // What a layout means stands above what its tensors seem to tell: a file without any v_norm lacks them.
-  config::Value told = told_by_tensors(stored, known);
+  config::Value told = config::in_layer(told_by_tensors(stored, known), config::kStoredLayer);
   config::merge(told, known);
   const auto assume = [&](std::string_view key, const std::string& value, const std::string& why) {
     if (told.find(key) != nullptr) return;
@@ -65,6 +66,7 @@ ModelSettings model_settings(const StoredTensors& stored, const config::Value& s
   }
   for (const auto& [key, value] : defaults.entries)
     assume(key, value.text, "transformers' default, config.json has none");
+  settings.model = config::in_layer(std::move(settings.model), config::kStoredLayer);
   config::merge(settings.model, told);
   require_known(settings.model);
   const bool text = says(settings.model, "family", "lm") || says(settings.model, "family", "moe");

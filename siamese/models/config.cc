@@ -105,6 +105,16 @@ void resolve_image(ModelConfig& config, const DataSizes& data) {
 
 }  // namespace
 
+config::Use for_family(std::initializer_list<Family> families) { return config::for_values("model.family", families); }
+
+config::Use for_context() {
+  config::Use use = for_text();
+  use.decided_by = {"model.image", "model.patch"};
+  return use;
+}
+
+config::Use for_rope() { return config::for_values("model.positions", {Positions::rope}); }
+
 void resolve(ModelConfig& config, const DataSizes& data) {
   config.residual = residual::canonical_scheme(config.residual);
   check_ranges(config);
@@ -116,9 +126,6 @@ void resolve(ModelConfig& config, const DataSizes& data) {
   }
   if (config.family == Family::moe && config.bias) {
     throw UsageError("model.bias: expected false for family moe: experts have no biases");
-  }
-  if (config.family != Family::vit && config.drop_path != 0) {
-    throw UsageError("model.drop_path: expected 0 for family " + std::string(enum_text(config.family)));
   }
   require_size("context", config.context, int64_t{1} << 24);  // of images it follows from others
   if (config.kv_heads == 0) config.kv_heads = config.heads;

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "siamese/base/enum_text.h"
+#include "siamese/config/use.h"
 #include "siamese/nn/attention.h"
 #include "siamese/nn/feed_forward.h"
 #include "siamese/nn/norm.h"
@@ -16,6 +17,13 @@ enum class Family { lm, moe, vit, dit };
 // auto: rope for language models, learned for vit, sincos (a fixed table) for dit.
 enum class Positions { auto_, rope, learned, sincos };
 enum class AttentionNormChoice { scheme, none, qk, qk_full, qkv };
+
+// Keys that only some families use.
+config::Use for_family(std::initializer_list<Family> families);
+inline config::Use for_text() { return for_family({Family::lm, Family::moe}); }
+inline config::Use for_images() { return for_family({Family::vit, Family::dit}); }
+config::Use for_context();
+config::Use for_rope();
 
 struct ModelConfig {
   Family family = Family::lm;
@@ -57,26 +65,30 @@ struct ModelConfig {
     visit("kv_heads", self.kv_heads, "key/value heads; must divide heads; 0 = heads");
     visit("ffn", self.ffn, "feed-forward branch");
     visit("ffn_width", self.ffn_width, "hidden width (SwiGLU: of one half; moe: of one expert); 0 = 4 x width");
-    visit("vocab", self.vocab, "rows of the embedding; 0 = as many as the data has");
-    visit("tied", self.tied, "the head uses the embedding matrix");
-    visit("context", self.context, "tokens of one sample; vit, dit: follows from image and patch");
+    visit("vocab", self.vocab, {"rows of the embedding; 0 = as many as the data has", for_text()});
+    visit("tied", self.tied, {"the head uses the embedding matrix", for_text()});
+    visit("context", self.context, {"tokens of one sample; of images it follows from image and patch", for_context()});
     visit("positions", self.positions, "position encoding");
-    visit("rope_theta", self.rope_theta, "base of the rotary frequencies");
+    visit("rope_theta", self.rope_theta, {"base of the rotary frequencies", for_rope()});
     visit("bias", self.bias, "biases in linear layers and LayerNorm");
     visit("norm", self.norm, "kind of norm");
     visit("norm_eps", self.norm_eps, "added inside the root of every norm");
     visit("attention_norm", self.attention_norm, "norms on q, k, v; scheme = what the residual scheme asks for");
-    visit("experts", self.experts, "moe: experts of a block");
-    visit("experts_per_token", self.experts_per_token, "moe: experts that a token is sent to");
-    visit("shared_width", self.shared_width, "moe: hidden width of an expert that sees every token; 0 = none");
-    visit("renormalise", self.renormalise, "moe: the weights of the chosen experts add up to 1");
-    visit("image", self.image, "vit, dit: rows and columns of an image or latent");
-    visit("patch", self.patch, "vit, dit: rows and columns of a patch; must divide image");
-    visit("channels", self.channels, "vit, dit: of an image or latent; 0 = as many as the data has");
-    visit("classes", self.classes, "vit, dit: 0 = as many as the data has");
-    visit("drop_path", self.drop_path, "vit: chance that a sample skips the last block's branches; earlier ones less");
-    visit("label_dropout", self.label_dropout, "dit: chance that a label is hidden in training; 0 = no guidance");
-    visit("learn_sigma", self.learn_sigma, "dit: the model predicts the variance too");
+    visit("experts", self.experts, {"experts of a block", for_family({Family::moe})});
+    visit("experts_per_token", self.experts_per_token, {"experts that a token is sent to", for_family({Family::moe})});
+    visit("shared_width", self.shared_width,
+          {"hidden width of an expert that sees every token; 0 = none", for_family({Family::moe})});
+    visit("renormalise", self.renormalise,
+          {"the weights of the chosen experts add up to 1", for_family({Family::moe})});
+    visit("image", self.image, {"rows and columns of an image or latent", for_images()});
+    visit("patch", self.patch, {"rows and columns of a patch; must divide image", for_images()});
+    visit("channels", self.channels, {"of an image or latent; 0 = as many as the data has", for_images()});
+    visit("classes", self.classes, {"0 = as many as the data has", for_images()});
+    visit("drop_path", self.drop_path,
+          {"chance that a sample skips the last block's branches; earlier ones less", for_family({Family::vit})});
+    visit("label_dropout", self.label_dropout,
+          {"chance that a label is hidden in training; 0 = no guidance", for_family({Family::dit})});
+    visit("learn_sigma", self.learn_sigma, {"the model predicts the variance too", for_family({Family::dit})});
   }
 
   bool sees_images() const { return family == Family::vit || family == Family::dit; }

@@ -1,6 +1,7 @@
 #include "siamese/train/config.h"
 
 #include <fstream>
+#include <map>
 #include <thread>
 
 #include <sched.h>
@@ -12,6 +13,7 @@
 #include "siamese/config/fields.h"
 #include "siamese/config/yaml.h"
 #include "siamese/io/atomic_file.h"
+#include "siamese/models/registry.h"
 
 namespace siamese::train {
 namespace {
@@ -45,7 +47,6 @@ constexpr int64_t kLeanActivations = (int64_t{256} << 20) / (18 * int64_t{sizeof
 
 void check_eval(const RunConfig& config) {
   const eval::EvalConfig& eval = config.eval;
-  require(!eval.averaged || config.train.ema > 0, "eval.averaged", "false without train.ema", eval.averaged);
   require(eval.samples >= 0 && eval.samples <= 1 << 20, "eval.samples", "a number from 0 to 1048576", eval.samples);
   require(eval.sampler_steps >= 2 && eval.sampler_steps <= 1000, "eval.sampler_steps", "a number from 2 to 1000",
           eval.sampler_steps);
@@ -96,7 +97,6 @@ void check(const RunConfig& config) {
         std::pair{"train.router_z_loss", train.router_z_loss}}) {
     require(weight >= 0, key, "a number >= 0", weight);
   }
-  require(train.z_loss == 0 || !config.model.sees_images(), "train.z_loss", "0 for vit and dit", train.z_loss);
   require(train.ema >= 0 && train.ema < 1, "train.ema", "a decay in [0, 1) (0 = none)", train.ema);
   check_eval(config);
   check_pixels(config);
@@ -136,7 +136,43 @@ int64_t lean_micro_batch(int64_t batch, const models::ModelConfig& model) {
   return samples;
 }
 
+// Fills in what was left to be derived, refuses what is impossible.
+void resolve_run(RunConfig& config) {
+  data::check(config.data);
+  check_source(config);
+  const data::DataSizes sizes = data::sizes_of(config.data);
+  models::resolve(config.model, {sizes.vocab, sizes.classes, sizes.channels});
+  check(config.optim);
+  if (config.train.micro_batch == 0 && config.train.batch >= 1 && config.train.batch <= kMaxBatch) {
+    config.train.micro_batch = lean_micro_batch(config.train.batch, config.model);
+  }
+  check(config);
+}
+
+std::string kind_key(nn::ParameterKind kind) { return "parameters." + std::string(enum_text(kind)); }
+
+// By what uses are judged: the resolved keys, and how many parameters of each kind there are. To know them the model
+// has to be made (shapes only), so that is done only where somebody changed what decays.
+config::Texts use_facts(const RunConfig& config) {
+  config::Texts texts = config::flatten(config::print(config));
+  if (config::flatten(config::print(config.optim.decay)) == config::flatten(config::print(DecayConfig{}))) return texts;
+  std::map<nn::ParameterKind, int64_t> counts;
+  const auto model = models::make_model(config.model, config.init, 0, at::kMeta);
+  for (const auto& parameter : model->parameters().list()) ++counts[parameter.kind];
+  for (const auto& entry : EnumText<nn::ParameterKind>::names) {
+    texts.emplace_back(kind_key(entry.first), std::to_string(counts[entry.first]));
+  }
+  return texts;
+}
+
 }  // namespace
+
+config::Use decayed(nn::ParameterKind kind) {
+  config::Use use = config::with({kind_key(kind)});
+  use.decided_by = {"model"};
+  use.lacking = "no parameter of this model is of kind " + std::string(enum_text(kind));
+  return use;
+}
 
 bool DecayConfig::decays(nn::ParameterKind kind) const {
   switch (kind) {
@@ -157,18 +193,7 @@ bool DecayConfig::decays(nn::ParameterKind kind) const {
 }
 
 RunConfig read_config(const config::Value& value) {
-  RunConfig config;
-  config::read(value, "", config);
-  data::check(config.data);
-  check_source(config);
-  const data::DataSizes sizes = data::sizes_of(config.data);
-  models::resolve(config.model, {sizes.vocab, sizes.classes, sizes.channels});
-  check(config.optim);
-  if (config.train.micro_batch == 0 && config.train.batch >= 1 && config.train.batch <= kMaxBatch) {
-    config.train.micro_batch = lean_micro_batch(config.train.batch, config.model);
-  }
-  check(config);
-  return config;
+  return config::read_used<RunConfig>(value, resolve_run, use_facts);
 }
 
 data::SampleShape sample_shape(const models::ModelConfig& model) {
@@ -183,7 +208,7 @@ RunConfig read_config_file(const std::string& path) {
     const config::Value value = config::parse_yaml(io::read_file(path), path);
     // Read as a file that a user writes it would mean the default model.
     if (value.kind == config::Value::Kind::null) throw DataError(path + ": is empty: expected the config of a run");
-    return read_config(value);
+    return read_config(config::in_layer(value, config::kStoredLayer));
   } catch (const UsageError& error) {
     throw DataError(error.what());  // what a run wrote is data, not usage
   }

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "siamese/base/enum_text.h"
+#include "siamese/config/use.h"
 #include "siamese/config/value.h"
 #include "siamese/data/batches.h"
 #include "siamese/data/config.h"
@@ -16,6 +17,9 @@
 #include "siamese/train/schedule.h"
 
 namespace siamese::train {
+
+// Parameters of this kind: known only with the model (config.cc, use_facts).
+config::Use decayed(nn::ParameterKind kind);
 
 // Which kinds of parameters decay.
 struct DecayConfig {
@@ -28,12 +32,14 @@ struct DecayConfig {
 
   template <class Self, class Visit>
   static void fields(Self& self, Visit&& visit) {
-    visit("linear", self.linear, "decay the matrices of linear layers");
-    visit("bias", self.bias, "decay their biases");
-    visit("norm", self.norm, "decay gains and shifts of norms (and c1 of siamese(x=hybrid))");
-    visit("embedding", self.embedding, "decay embeddings (a tied head is one)");
-    visit("scalar", self.scalar, "decay learned scalars");
-    visit("stream_mix", self.stream_mix, "decay weights that mix streams");
+    using nn::ParameterKind;
+    visit("linear", self.linear, {"decay the matrices of linear layers", decayed(ParameterKind::linear)});
+    visit("bias", self.bias, {"decay their biases", decayed(ParameterKind::bias)});
+    visit("norm", self.norm,
+          {"decay gains and shifts of norms (and c1 of siamese(x=hybrid))", decayed(ParameterKind::norm)});
+    visit("embedding", self.embedding, {"decay embeddings (a tied head is one)", decayed(ParameterKind::embedding)});
+    visit("scalar", self.scalar, {"decay learned scalars", decayed(ParameterKind::scalar)});
+    visit("stream_mix", self.stream_mix, {"decay weights that mix streams", decayed(ParameterKind::stream_mix)});
   }
   bool decays(nn::ParameterKind kind) const;
 };
@@ -57,9 +63,11 @@ struct OptimConfig {
     visit("weight_decay", self.weight_decay, "AdamW: decoupled decay of the kinds named in optim.decay");
     visit("clip", self.clip, "largest global gradient norm; 0 = no clipping");
     visit("schedule", self.schedule, "");
-    visit("decay", self.decay, "");
+    visit("decay", self.decay, {"", config::with({"optim.weight_decay"})});
   }
 };
+
+inline config::Use for_moe() { return models::for_family({models::Family::moe}); }
 
 struct TrainConfig {
   int64_t steps = 1000;
@@ -87,15 +95,16 @@ struct TrainConfig {
     visit("batch", self.batch, "samples per step");
     visit("micro_batch", self.micro_batch,
           "samples per forward pass, gradients accumulate; 0 = as many as keep memory small");
-    visit("z_loss", self.z_loss, "weight of the squared log-normaliser of the head");
-    visit("balance_loss", self.balance_loss, "moe: weight of the routers' load-balancing loss");
-    visit("router_z_loss", self.router_z_loss, "moe: weight of the routers' squared log-normaliser");
+    visit("z_loss", self.z_loss, {"weight of the squared log-normaliser of the head", models::for_text()});
+    visit("balance_loss", self.balance_loss, {"weight of the routers' load-balancing loss", for_moe()});
+    visit("router_z_loss", self.router_z_loss, {"weight of the routers' squared log-normaliser", for_moe()});
     visit("ema", self.ema, "decay of a moving average of the weights, kept beside them; 0 = none");
     visit("eval_every", self.eval_every, "steps between evaluations; 0 = only at the end");
     visit("checkpoint_every", self.checkpoint_every, "steps between checkpoints; 0 = only at the end");
     visit("record_every", self.record_every, "steps between records of streams and gradients by depth; 0 = never");
     visit("keep_last", self.keep_last, "newest checkpoints that stay, older ones are removed; 0 = all stay");
-    visit("keep_every", self.keep_every, "checkpoints at multiples of so many steps stay for ever; 0 = none");
+    visit("keep_every", self.keep_every,
+          {"checkpoints at multiples of so many steps stay for ever; 0 = none", config::with({"train.keep_last"})});
     visit(
         "max_hours", self.max_hours,
         "hours of a process (train, resume or a whole sweep) after which it saves and stops with exit code 75; 0 = no "
@@ -104,7 +113,7 @@ struct TrainConfig {
     visit("skip_outliers", self.skip_outliers,
           "skip a step whose loss or gradient norm lies more than so many standard deviations above the last "
           "train.skip_window; 0 = off");
-    visit("skip_window", self.skip_window, "steps that train.skip_outliers looks back on");
+    visit("skip_window", self.skip_window, {"steps that it looks back on", config::with({"train.skip_outliers"})});
   }
 };
 
@@ -114,7 +123,10 @@ struct InitConfig : nn::InitConfig {
 
   template <class Self, class Visit>
   static void fields(Self& self, Visit&& visit) {
-    nn::InitConfig::fields(self, visit);
+    nn::InitConfig::fields(self, [&](std::string_view name, auto& field, config::About about) {
+      about.uses.push_back(config::without("init.from"));
+      visit(name, field, about);
+    });
     visit("from", self.from, "a run directory or checkpoint whose weights start this run; empty starts afresh");
   }
 };
@@ -153,7 +165,7 @@ struct RunConfig {
   }
 };
 
-// Strict reading, derived values filled in, impossible values refused.
+// Strict reading, derived values filled in, impossible values and keys without effect refused (config/use.h).
 RunConfig read_config(const config::Value& value);
 // The resolved config as YAML; reads back to the same value.
 std::string config_text(const RunConfig& config);

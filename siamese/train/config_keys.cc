@@ -29,11 +29,6 @@ std::string as_utf8(const std::string& text) {
   return io::read_json(io::json_text(json(text)), "a text").get<std::string>();
 }
 
-const std::string* find_text(const ConfigTexts& texts, std::string_view key) {
-  const auto found = std::find_if(texts.begin(), texts.end(), [&](const auto& entry) { return entry.first == key; });
-  return found != texts.end() ? &found->second : nullptr;
-}
-
 // The first few of many.
 std::string named_changes(std::vector<std::string> changes) {
   const size_t more = changes.size() - std::min(changes.size(), kMostNamed);
@@ -54,8 +49,12 @@ bool may_be_edited(std::string_view key) {
 }
 
 ConfigTexts result_config(const RunConfig& config) {
-  ConfigTexts texts = config::flatten(config::print(config));
-  std::erase_if(texts, [](const auto& entry) { return !decides_result(entry.first); });
+  const ConfigTexts all = config::flatten(config::print(config));
+  ConfigTexts texts;
+  for (const config::KeyUse& key : config::key_uses<RunConfig>()) {
+    if (!decides_result(key.path) || key.broken(all) != nullptr) continue;
+    texts.emplace_back(key.path, *config::find_text(all, key.path));
+  }
   return texts;
 }
 
@@ -69,7 +68,7 @@ ConfigTexts fixed_config(const RunConfig& config) {
 void check_unchanged(const RunConfig& config, const TrainerState& state, const std::filesystem::path& file) {
   std::vector<std::string> changed;
   for (const auto& [key, text] : fixed_config(config)) {
-    const std::string* const saved = find_text(state.config, key);
+    const std::string* const saved = config::find_text(state.config, key);
     if (saved == nullptr || *saved == text) continue;
     changed.push_back(fmt::format("{}: {}, and the checkpoint was saved under {}", key, text, *saved));
   }
@@ -81,12 +80,13 @@ std::string check_edits(const RunConfig& now, const RunConfig& then, const Train
                         const std::filesystem::path& run_dir, const std::filesystem::path& checkpoint) {
   const ConfigTexts texts = config::flatten(config::print(now));
   const ConfigTexts before = config::flatten(config::print(then));
+  const std::vector<config::KeyDoc> keys = config::describe<RunConfig>();
   std::vector<std::string> refused, edited;
   bool all_as_saved = true;  // what is refused is no fault of RUN/config.yaml
   for (size_t i = 0; i < texts.size(); ++i) {
     const auto& [key, text] = texts[i];  // the keys are those of the struct, so both lists have the same
     const std::string& other = before[i].second;
-    const std::string* const found = find_text(state.config, key);
+    const std::string* const found = config::find_text(state.config, key);
     const std::string saved = found != nullptr ? *found : as_utf8(other);
     const bool moved = tells_where(key) && !state.data.empty();  // what they hold is compared when they are read
     if (text != other && !may_be_edited(key) && !moved) {
@@ -94,6 +94,11 @@ std::string check_edits(const RunConfig& now, const RunConfig& then, const Train
       all_as_saved = all_as_saved && found != nullptr && *found == as_utf8(text);
     } else if (as_utf8(text) != saved) {
       edited.push_back(fmt::format("{}: was {}, is {}", key, saved, text));
+      const config::Use* const broken = text != keys[i].fallback ? keys[i].broken(texts) : nullptr;
+      if (text != other && broken != nullptr) {
+        throw DataError(fmt::format("{}: {}: has no effect: {}", (run_dir / io::kConfigFile).string(), key,
+                                    broken->why_not(texts)));
+      }
     }
   }
   const auto run_file = run_dir / io::kConfigFile, checkpoint_file = checkpoint / io::kConfigFile;

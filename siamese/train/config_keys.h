@@ -16,19 +16,18 @@
 #include <filesystem>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "siamese/train/config.h"
 
 namespace siamese::train {
 
-using ConfigTexts = std::vector<std::pair<std::string, std::string>>;  // ("optim.lr", "0.002")
+using ConfigTexts = config::Texts;
 
 bool decides_result(std::string_view key);
 bool may_be_edited(std::string_view key);
 
-// The resolved config without the keys that decide no result, flattened.
+// The resolved config without the keys that decide no result, also because they have no effect in it; flattened.
 ConfigTexts result_config(const RunConfig& config);
 
 // The keys that may not be edited, flattened, without those that say where the data are; text that is not UTF-8 is made

@@ -6,6 +6,10 @@
 
 namespace siamese::train {
 
+config::Use of_schedule(std::initializer_list<ScheduleKind> kinds) {
+  return config::for_values("optim.schedule.kind", kinds);
+}
+
 double learning_rate(const ScheduleConfig& schedule, double peak, int64_t step, int64_t steps) {
   const auto warmup = static_cast<double>(schedule.warmup);
   const auto now = static_cast<double>(step);

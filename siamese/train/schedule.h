@@ -9,10 +9,13 @@
 #include <cstdint>
 
 #include "siamese/base/enum_text.h"
+#include "siamese/config/use.h"
 
 namespace siamese::train {
 
 enum class ScheduleKind { cosine, linear, constant, wsd };
+
+config::Use of_schedule(std::initializer_list<ScheduleKind> kinds);
 
 struct ScheduleConfig {
   ScheduleKind kind = ScheduleKind::cosine;
@@ -25,9 +28,12 @@ struct ScheduleConfig {
   static void fields(Self& self, Visit&& visit) {
     visit("kind", self.kind, "shape of the learning rate after warm-up");
     visit("warmup", self.warmup, "warm-up steps");
-    visit("warmup_from", self.warmup_from, "share of the peak rate from which warm-up starts");
-    visit("final", self.final, "share of the peak rate at the end");
-    visit("decay", self.decay, "wsd: share of all steps in which the rate falls");
+    visit("warmup_from", self.warmup_from,
+          {"share of the peak rate from which warm-up starts", config::with({"optim.schedule.warmup"})});
+    visit("final", self.final,
+          {"share of the peak rate at the end",
+           of_schedule({ScheduleKind::cosine, ScheduleKind::linear, ScheduleKind::wsd})});
+    visit("decay", self.decay, {"share of all steps in which the rate falls", of_schedule({ScheduleKind::wsd})});
   }
 };
 

@@ -67,12 +67,19 @@ std::vector<Value> grid_points(const Value& grid, const std::string& source) {
   return points;
 }
 
+// Each above the recipe that a run starts from, below the command line.
+constexpr int kSetLayer = config::kFileLayer + 1;
+constexpr int kVariantLayer = kSetLayer + 1;
+constexpr int kGridLayer = kVariantLayer + 1;
+
 // `names`: keys that are not of a run's config.
-void apply(Value& root, const Value* overrides, const std::string& source, const std::vector<std::string>& names = {}) {
+void apply(Value& root, const Value* overrides, int layer, const std::string& source,
+           const std::vector<std::string>& names = {}) {
   if (overrides == nullptr || overrides->kind == Value::Kind::null) return;
   if (!overrides->is_map()) throw UsageError(source + ": expected a map of dotted keys, got " + overrides->kind_text());
   for (const auto& [key, value] : overrides->entries) {
-    if (std::find(names.begin(), names.end(), key) == names.end()) config::set_path(root, key, value);
+    if (std::find(names.begin(), names.end(), key) != names.end()) continue;
+    config::set_path(root, key, config::in_layer(value, layer));
   }
 }
 
@@ -144,9 +151,9 @@ SweepPlan plan_sweep(const std::filesystem::path& path, const std::vector<std::s
   for (const auto& point : grid_points(grid != nullptr ? *grid : Value::map(), source)) {
     for (const auto& variant : choices) {
       Value root = load_base(variant);
-      apply(root, sweep.find("set"), source + ": set");
-      apply(root, &variant, source + ": variants", {"label", "config"});
-      apply(root, &point, source + ": grid");
+      apply(root, sweep.find("set"), kSetLayer, source + ": set");
+      apply(root, &variant, kVariantLayer, source + ": variants", {"label", "config"});
+      apply(root, &point, kGridLayer, source + ": grid");
       for (const auto& assignment : overrides) config::apply_override(root, assignment);
       PlannedRun run{"", variant_label(variant), read_config(root)};
       run.dir = folder_name(run.variant);

@@ -121,7 +121,7 @@ ConfigTexts resolve(const ConfigTexts& recorded) {
   try {
     config::Value root = config::Value::map();
     for (const auto& [key, text] : recorded) config::set_path(root, key, config::parse_yaml(text, key));
-    return result_config(read_config(root));
+    return result_config(read_config(config::in_layer(std::move(root), config::kStoredLayer)));
   } catch (const UsageError&) {
     return {};
   }

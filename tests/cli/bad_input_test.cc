@@ -24,6 +24,23 @@ TEST_F(BadInput, ConfigMistakes) {
   EXPECT_FALSE(exists("x"));
 }
 
+TEST_F(BadInput, AKeyWithoutEffectIsRefusedByEveryVerb) {
+  expect_refusal("train vit-micro data.train=photos --out x", 2,
+                 "command line: data.train: has no effect: it is used by data.source text, tokens, idx, cifar, folder, "
+                 "latents, and data.source is shapes");
+  expect_refusal("config check arithmetic-small model.experts=4", 2, "model.experts: has no effect");
+  expect_refusal("bench step bench/s model.image=8", 2, "model.image: has no effect");
+  write("sweep.yaml", "config: arithmetic-small\nset: {model.classes: 5}\nvariants: [{model.residual: pre}]\n");
+  expect_refusal("sweep sweep.yaml --dry-run", 2, "sweep.yaml:2: model.classes: has no effect");
+  write("mine.yaml", "preset: vit-micro\nmodel: {learn_sigma: false}\n");
+  expect_refusal("train mine.yaml --out x", 2, "mine.yaml:2: model.learn_sigma: has no effect");
+  EXPECT_FALSE(exists("x"));
+  ASSERT_EQ(run(tiny + "--quiet --out run").exit_code, 0);
+  expect_refusal("eval run data.train=photos", 2, "data.train: has no effect");
+  // A resolved config is a recipe; what it was resolved from does not matter.
+  EXPECT_EQ(run("train run/config.yaml train.steps=1 --quiet --out again").exit_code, 0);
+}
+
 TEST_F(BadInput, CommandLineMistakes) {
   expect_refusal("", 2, "subcommand");
   expect_refusal("trian", 2, "unknown verb 'trian' (did you mean 'train'?)");

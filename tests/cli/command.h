@@ -68,9 +68,7 @@ class CommandTest : public ::testing::Test {
   bool exists(const std::string& name) const { return std::filesystem::exists(folder / name); }
 
   // Trains in about a second.
-  const std::string tiny =
-      "train arithmetic-small model.width=16 model.blocks=2 model.heads=2 model.context=24 data.digits=1 train.batch=4 "
-      "train.steps=6 train.eval_every=3 train.checkpoint_every=2 eval.batches=1 eval.problems=2 engine.threads=1 ";
+  const std::string tiny = "train '" SIAMESE_CONFIG_FOLDER "/../tests/cli/tiny.yaml' ";
 
   std::filesystem::path folder;
 };

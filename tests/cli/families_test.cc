@@ -40,7 +40,7 @@ class Families : public CommandTest {
 
   void train(const std::string& recipe, const std::string& out, const std::string& overrides) const {
     const CommandResult result = run("train " + recipe +
-                                     " train.steps=3 train.batch=4 train.eval_every=2 eval.batches=1 eval.problems=1 "
+                                     " train.steps=3 train.batch=4 train.eval_every=2 eval.batches=1 "
                                      "engine.threads=1 model.width=48 model.blocks=2 model.heads=2 " +
                                      overrides + " --out " + out);
     ASSERT_EQ(result.exit_code, 0) << result.error;
@@ -60,7 +60,7 @@ class Families : public CommandTest {
 };
 
 TEST_F(Families, MixtureOfExperts) {
-  const json shown = whole_way("moe-micro", "data.digits=1 train.record_every=2");
+  const json shown = whole_way("moe-micro", "data.digits=1 eval.problems=1 train.record_every=2");
   EXPECT_EQ(shown["experts"].size(), 2U);  // steps 1 and 2
   EXPECT_EQ(shown["experts"][1]["loads"][0].size(), 8U);
   for (const char* const key : {"balance_loss", "router_z_loss", "expert_max_load"}) {

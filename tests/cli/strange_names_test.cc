@@ -25,17 +25,18 @@ class StrangeNames : public CommandTest {
   }
 
   const std::string vit =
-      "train vit-micro data.source=folder data.train=[images] data.val_fraction=0.5 model.image=8 model.patch=4 "
-      "model.width=16 model.blocks=1 model.heads=2 model.channels=3 model.classes=2 train.batch=2 train.steps=40 "
-      "train.eval_every=0 train.checkpoint_every=0 eval.batches=1 engine.threads=1 ";
+      "train vit-micro model.image=8 model.patch=4 model.width=16 model.blocks=1 model.heads=2 train.batch=2 "
+      "train.steps=40 train.eval_every=0 train.checkpoint_every=0 eval.batches=1 engine.threads=1 ";
+  const std::string images =
+      "data.source=folder data.train=[images] data.val_fraction=0.5 model.channels=3 model.classes=2 ";
 };
 
 TEST_F(StrangeNames, AFileThatIsNotUtf8IsNamedAndTheRunIsSaved) {
   write_images(4, "h0\xff.png");
-  ASSERT_EQ(run(vit + "--quiet --out good").exit_code, 0);
+  ASSERT_EQ(run(vit + images + "--quiet --out good").exit_code, 0);
   // Read when its turn comes, after the first steps.
   fs::resize_file(folder / "images" / "b" / "h0\xff.png", 40);  // still an image by its first bytes
-  const CommandResult result = run(vit + "--quiet --out run");
+  const CommandResult result = run(vit + images + "--quiet --out run");
   EXPECT_EQ(result.exit_code, 3) << result.error;
   EXPECT_NE(result.error.find("h0\\xff.png"), std::string::npos) << result.error;
   const auto status = nlohmann::json::parse(read("run/run.json"));
@@ -98,7 +99,7 @@ TEST_F(StrangeNames, WhatTheSystemWillNotLookUpIsNotMissing) {
   expect_refusal(tiny + "data.source=text data.train=[round] --out x", 3, reason);
   expect_refusal(tiny + "data.source=text data.train=[round/*.txt] --out x", 3, reason);
   expect_refusal(tiny + "init.from=round --out x", 3, reason);
-  expect_refusal(vit + "data.train=[round] --out x", 3, reason);
+  expect_refusal(vit + "data.source=folder model.channels=3 model.classes=2 data.train=[round] --out x", 3, reason);
   expect_refusal(vit + "data.source=idx model.channels=1 model.classes=10 data.train=[round] --out x", 3, reason);
   expect_refusal(vit + "data.source=cifar model.classes=10 data.train=[round] --out x", 3, reason);
   EXPECT_FALSE(exists("x"));

@@ -29,7 +29,9 @@ TEST(Classifier, JudgesWhatARunDraws) {
   const RunConfig config = tiny_family("dit", {"eval.classifier=" + judge.string(), "eval.samples=8"});
   ASSERT_NE(Classifier(config).model(), nullptr);
   EXPECT_EQ(Classifier(tiny_family("dit")).model(), nullptr);
-  EXPECT_EQ(Classifier(tiny_family("vit", {"eval.classifier=" + judge.string()})).model(), nullptr);
+  RunConfig vit = tiny_family("vit");
+  vit.eval.classifier = judge.string();
+  EXPECT_EQ(Classifier(vit).model(), nullptr);
   const Trainer trainer(config);
   const auto evaluation = trainer.evaluate();
   ASSERT_TRUE(evaluation.samples && evaluation.samples->quality);

@@ -42,14 +42,22 @@ struct Heard : Observer {
   std::vector<std::string> warnings;
 };
 
-inline RunConfig tiny_config(const std::vector<std::string>& overrides = {}) {
+inline config::Value tree_of(const std::vector<std::string>& assignments, int layer) {
   config::Value value = config::Value::map();
-  std::vector<std::string> all = {
-      "model.width=16",  "model.blocks=2",       "model.heads=2",      "model.context=24", "data.digits=1",
-      "train.steps=12",  "train.batch=4",        "train.eval_every=5", "eval.batches=1",   "train.checkpoint_every=4",
-      "eval.problems=3", "train.record_every=6", "engine.threads=1"};
-  all.insert(all.end(), overrides.begin(), overrides.end());
-  for (const auto& assignment : all) config::apply_override(value, assignment);
+  for (const auto& assignment : assignments) config::apply_override(value, assignment);
+  return config::in_layer(std::move(value), layer);
+}
+
+// `recipe`: what a file would say whose preset is the tiny run.
+inline RunConfig tiny_config(const std::vector<std::string>& overrides = {},
+                             const std::vector<std::string>& recipe = {}) {
+  config::Value value =
+      tree_of({"model.width=16", "model.blocks=2", "model.heads=2", "model.context=24", "data.digits=1",
+               "train.steps=12", "train.batch=4", "train.eval_every=5", "eval.batches=1", "train.checkpoint_every=4",
+               "eval.problems=3", "train.record_every=6", "engine.threads=1"},
+              config::kFileLayer - 1);
+  config::merge(value, tree_of(recipe, config::kFileLayer));
+  for (const auto& assignment : overrides) config::apply_override(value, assignment);
   return read_config(value);
 }
 
@@ -77,8 +85,7 @@ inline RunConfig tiny_family(const std::string& family, const std::vector<std::s
     add({"model.ffn=gelu_tanh", "init.rule=xavier", "model.label_dropout=0.3", "eval.averaged=true", "eval.samples=4",
          "eval.sampler_steps=3"});
   }
-  add(overrides);
-  return tiny_config(all);
+  return tiny_config(overrides, all);
 }
 
 // metrics.jsonl without what the clock decides.

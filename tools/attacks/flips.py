@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from .lab import CONFIG, TINY, Done, Lab, bad_manners, differences, files_below, records, snapshot
-from .verbs import CONVERT, RESUME, SWEEP_HERE, TRAIN, UPCYCLE, copy, fifth_line, kill_at, world
+from .verbs import CONVERT, RESUME, SWEEP_HERE, UPCYCLE, copy, fifth_line, kill_at, world
 
 TEXT = ["data.source=text", "data.train=text", "model.vocab=0"]
-FROM_TEXT = [*TRAIN, *TEXT, "eval.problems=0", "--out", "run"]
+TINY_TEXT = [text for text in TINY if not text.startswith(("data.digits", "eval.problems"))]
+FROM_TEXT = ["train", CONFIG, *TINY_TEXT, "--quiet", *TEXT, "--out", "run"]
 READERS = [
     ["eval", "run", "--json"],
     ["generate", "run", "--prompt", "1+2="],

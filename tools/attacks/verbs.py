@@ -136,7 +136,7 @@ def world(lab: Lab, name: str) -> Path:
                 kill_at(lab, home, SWEEP_HERE, fifth_line)
         elif name == "dit":
             images = ["model.family=dit", "data.source=shapes", "model.image=8", "train.steps=1", "model.norm=layer"]
-            tiny = [text for text in TINY if not text.startswith(("data.", "model.context"))]
+            tiny = [text for text in TINY if not text.startswith(("data.", "model.context", "eval.problems"))]
             must(lab, home, ["train", CONFIG, *tiny, *images, "--out", "dit", "--quiet"])
 
     return lab.template(name, make)
