@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Reads the #include lines under siamese/ and fails on one that points up the room order:
 
-    base <- {config, io, kernels} <- ops <- nn <- residual <- models <- {data, formats} <- eval <- train <- report
+    base <- {config, io, kernels} <- {ops, measure} <- nn <- residual <- models <- {data, formats} <- eval <- train <- report
          <- {cli, python}
 
 Rooms in one pair of braces do not know each other. A torch-free room includes neither LibTorch nor a room that does,
@@ -15,7 +15,7 @@ from pathlib import Path
 LEVELS = [
     ["base"],
     ["config", "io", "kernels"],
-    ["ops"],
+    ["ops", "measure"],
     ["nn"],
     ["residual"],
     ["models"],
@@ -26,6 +26,7 @@ LEVELS = [
     ["cli", "python"],
 ]
 LEVEL_OF = {room: level for level, rooms in enumerate(LEVELS) for room in rooms}
+ONLY_FOR = {"measure": {"cli"}}  # the clock is no part of what it measures
 TORCH_FREE = {"base", "config", "io", "kernels", "data", "report"}
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
@@ -50,6 +51,8 @@ def complaint(room: str, is_header: bool, quote: str, target: str) -> str | None
         return f"{target}: no such room as {other}"
     if LEVEL_OF[other] >= LEVEL_OF[room]:
         return f"room {room} may not include {target}: {other} is not below it"
+    if room not in ONLY_FOR.get(other, {room}):
+        return f"room {room} may not include {target}: {other} is for {', '.join(sorted(ONLY_FOR[other]))}"
     if room in TORCH_FREE and other not in TORCH_FREE:
         return f"room {room} is torch-free and may not include {target}: {other} uses LibTorch"
     return None

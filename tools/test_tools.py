@@ -65,6 +65,11 @@ class Includes(TreeCase):
     def test_a_torch_free_room_may_not_reach_libtorch_through_another(self):
         self.assert_complains(self.problems_of("siamese/report/page.cc", '"siamese/train/config.h"'), "torch-free")
 
+    def test_only_the_command_line_measures(self):
+        self.assertEqual(self.problems_of("siamese/cli/bench_step.cc", '"siamese/measure/timing.h"'), [])
+        problems = self.problems_of("siamese/train/trainer.cc", '"siamese/measure/timing.h"')
+        self.assert_complains(problems, "siamese/train/trainer.cc:2", "measure is for cli")
+
     def test_json_in_a_header_fails_and_in_a_source_passes(self):
         self.assertEqual(self.problems_of("siamese/io/a.cc", "<nlohmann/json.hpp>"), [])
         self.assert_complains(self.problems_of("siamese/io/a.h", "<nlohmann/json.hpp>"), "siamese/io/a.h:2", "json")

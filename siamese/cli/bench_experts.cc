@@ -10,13 +10,13 @@
 
 #include "siamese/base/check.h"
 #include "siamese/base/random.h"
-#include "siamese/base/timing.h"
 #include "siamese/cli/bench.h"
 #include "siamese/cli/table.h"
 #include "siamese/io/strict_json.h"
+#include "siamese/measure/machine.h"
+#include "siamese/measure/timing.h"
 #include "siamese/nn/experts.h"
 #include "siamese/ops/gradient.h"
-#include "siamese/ops/machine.h"
 #include "siamese/train/config.h"
 
 namespace siamese::cli {
@@ -102,12 +102,12 @@ nlohmann::ordered_json measure(const Arguments& arguments) {
   }
   std::vector<double> seconds, dense_seconds, ratios;
   for (int64_t i = 0; i < arguments.rounds; ++i) {
-    seconds.push_back(seconds_of([&] { experts.run(); }));
-    dense_seconds.push_back(seconds_of([&] { dense.run(); }));
+    seconds.push_back(measure::seconds_of([&] { experts.run(); }));
+    dense_seconds.push_back(measure::seconds_of([&] { dense.run(); }));
     ratios.push_back(dense_seconds.back() / seconds.back());
   }
-  const double gflops = operations(arguments) / quantile(seconds, 0.5) / 1e9;
-  const double fma = ops::fma_gflops(at::get_num_threads());
+  const double gflops = operations(arguments) / measure::quantile(seconds, 0.5) / 1e9;
+  const double fma = measure::fma_gflops(at::get_num_threads());
   return {{"bench", "experts"},
           {"rows", arguments.rows},
           {"width", arguments.width},
@@ -116,11 +116,11 @@ nlohmann::ordered_json measure(const Arguments& arguments) {
           {"per_token", arguments.per_token},
           {"threads", at::get_num_threads()},
           {"rounds", arguments.rounds},
-          {"median_ms", quantile(seconds, 0.5) * 1e3},
+          {"median_ms", measure::quantile(seconds, 0.5) * 1e3},
           {"gflops", gflops},
-          {"dense_ms", quantile(dense_seconds, 0.5) * 1e3},
-          {"dense_gflops", operations(arguments) / quantile(dense_seconds, 0.5) / 1e9},
-          {"ratio", quantile(ratios, 0.5)},
+          {"dense_ms", measure::quantile(dense_seconds, 0.5) * 1e3},
+          {"dense_gflops", operations(arguments) / measure::quantile(dense_seconds, 0.5) / 1e9},
+          {"ratio", measure::quantile(ratios, 0.5)},
           {"fma_gflops", fma},
           {"peak_share", gflops / fma}};
 }

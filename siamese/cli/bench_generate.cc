@@ -7,11 +7,11 @@
 #include <nlohmann/json.hpp>
 
 #include "siamese/base/check.h"
-#include "siamese/base/timing.h"
 #include "siamese/cli/bench.h"
 #include "siamese/cli/paths.h"
 #include "siamese/eval/generate.h"
 #include "siamese/io/strict_json.h"
+#include "siamese/measure/timing.h"
 #include "siamese/models/registry.h"
 
 namespace siamese::cli {
@@ -46,12 +46,12 @@ class Subject {
       return true;
     });
     ms.erase(ms.begin());
-    medians_.push_back(quantile(ms, 0.5));
+    medians_.push_back(measure::quantile(ms, 0.5));
     return medians_.back();
   }
 
   const std::string& scheme() const { return scheme_; }
-  double median_ms() const { return quantile(medians_, 0.5); }
+  double median_ms() const { return measure::quantile(medians_, 0.5); }
 
  private:
   std::string scheme_;
@@ -85,7 +85,7 @@ void run(const Arguments& arguments) {
   if (!ratios.empty()) {
     json["against"] = subjects[1].scheme();
     json["against_ms"] = subjects[1].median_ms();
-    json["ratio"] = quantile(ratios, 0.5);
+    json["ratio"] = measure::quantile(ratios, 0.5);
   }
   if (arguments.json) {
     std::printf("%s\n", io::json_text(json).c_str());
@@ -94,7 +94,8 @@ void run(const Arguments& arguments) {
   for (const auto& subject : subjects) {
     std::printf("%s: %.3f ms a token\n", subject.scheme().c_str(), subject.median_ms());
   }
-  if (!ratios.empty()) std::printf("ratio %.3f (median of %zu rounds)\n", quantile(ratios, 0.5), ratios.size());
+  if (!ratios.empty())
+    std::printf("ratio %.3f (median of %zu rounds)\n", measure::quantile(ratios, 0.5), ratios.size());
 }
 
 }  // namespace bench_generate

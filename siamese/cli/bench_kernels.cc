@@ -8,11 +8,11 @@
 #include <ATen/Parallel.h>
 
 #include "siamese/base/check.h"
-#include "siamese/base/timing.h"
 #include "siamese/cli/bench.h"
 #include "siamese/cli/table.h"
 #include "siamese/io/strict_json.h"
-#include "siamese/ops/machine.h"
+#include "siamese/measure/machine.h"
+#include "siamese/measure/timing.h"
 #include "siamese/train/config.h"
 
 namespace siamese::cli {
@@ -40,16 +40,16 @@ struct Measured {
 
 // Kernel and loop in turns, so that both see the same machine. In cache a turn is a few runs after one that warms.
 Measured measure(const KernelCase& kernel, const Arguments& arguments) {
-  const ops::StreamLoop loop(kernel.reads, kernel.writes, kernel.in_place, kernel.elements);
+  const measure::MemoryLoop loop(kernel.reads, kernel.writes, kernel.in_place, kernel.elements);
   const int runs = arguments.in_cache ? 5 : 1;
   const auto turn = [&](const auto& prepare, const auto& run) {
     std::vector<double> seconds;
     for (int i = 0; i < runs + (arguments.in_cache ? 1 : 0); ++i) {
       prepare();
-      seconds.push_back(seconds_of(run));
+      seconds.push_back(measure::seconds_of(run));
     }
     if (arguments.in_cache) seconds.erase(seconds.begin());
-    return quantile(seconds, 0.5);
+    return measure::quantile(seconds, 0.5);
   };
   const auto kernel_turn = [&] { return turn(kernel.prepare, kernel.run); };
   const auto loop_turn = [&] { return turn([] {}, [&] { loop.run(); }); };
@@ -60,13 +60,13 @@ Measured measure(const KernelCase& kernel, const Arguments& arguments) {
   std::vector<double> kernels, loops, shares;
   double spent = 0;
   while (spent < arguments.seconds || shares.size() < kTurnsAtLeast) {
-    spent += seconds_of([&] {
+    spent += measure::seconds_of([&] {
       kernels.push_back(kernel_turn());
       loops.push_back(loop_turn());
       shares.push_back(loops.back() / kernels.back());
     });
   }
-  return {quantile(kernels, 0.5), quantile(loops, 0.5), quantile(shares, 0.5)};
+  return {measure::quantile(kernels, 0.5), measure::quantile(loops, 0.5), measure::quantile(shares, 0.5)};
 }
 
 void run(const Arguments& arguments) {

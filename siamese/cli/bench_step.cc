@@ -7,12 +7,12 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
-#include "siamese/base/timing.h"
 #include "siamese/cli/bench.h"
 #include "siamese/cli/paths.h"
+#include "siamese/cli/step_benchmark.h"
 #include "siamese/cli/table.h"
 #include "siamese/io/strict_json.h"
-#include "siamese/train/step_benchmark.h"
+#include "siamese/measure/timing.h"
 
 namespace siamese::cli {
 namespace bench_step {
@@ -21,13 +21,12 @@ struct Arguments {
   std::string config;
   std::vector<std::string> overrides;
   std::vector<std::string> against;
-  train::StepBenchmarkOptions options;
+  StepBenchmarkOptions options;
   bool json = false;
 };
 
-nlohmann::ordered_json to_json(const std::string& config, const std::string& scheme,
-                               const train::StepBenchmark& result) {
-  const auto at = [&](double share) { return quantile(result.step_ms, share); };
+nlohmann::ordered_json to_json(const std::string& config, const std::string& scheme, const StepBenchmark& result) {
+  const auto at = [&](double share) { return measure::quantile(result.step_ms, share); };
   return {{"bench", "step"},
           {"config", config},
           {"scheme", scheme},
@@ -65,9 +64,9 @@ std::string parts_table(const std::map<std::string, double>& part_ms) {
 void compare(const Arguments& arguments, const train::RunConfig& config) {
   std::vector<std::string> overrides = arguments.overrides;
   overrides.insert(overrides.end(), arguments.against.begin(), arguments.against.end());
-  const auto result = train::compare_steps(config, load_run_config(arguments.config, overrides), arguments.options);
-  const double ms = quantile(result.step_ms, 0.5);
-  const double against_ms = quantile(result.against_ms, 0.5);
+  const auto result = compare_steps(config, load_run_config(arguments.config, overrides), arguments.options);
+  const double ms = measure::quantile(result.step_ms, 0.5);
+  const double against_ms = measure::quantile(result.against_ms, 0.5);
   if (arguments.json) {
     const nlohmann::ordered_json json = {{"bench", "step_against"},          {"config", arguments.config},
                                          {"overrides", arguments.overrides}, {"against", arguments.against},
@@ -84,7 +83,7 @@ void run(const Arguments& arguments) {
   const auto config = load_run_config(arguments.config, arguments.overrides);
   train::apply_engine(config.engine);
   if (!arguments.against.empty()) return compare(arguments, config);
-  const train::StepBenchmark result = train::benchmark_step(config, arguments.options);
+  const StepBenchmark result = benchmark_step(config, arguments.options);
   const auto json = to_json(arguments.config, config.model.residual, result);
   if (arguments.json) {
     std::printf("%s\n", io::json_text(json).c_str());

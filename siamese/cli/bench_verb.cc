@@ -14,7 +14,7 @@
 #include "siamese/cli/verbs.h"
 #include "siamese/io/strict_json.h"
 #include "siamese/kernels/simd.h"
-#include "siamese/ops/machine.h"
+#include "siamese/measure/machine.h"
 #include "siamese/train/config.h"
 
 namespace siamese::cli {
@@ -29,8 +29,8 @@ void print_machine(bool json) {
                                    {"memory_gb", memory_gb}, {"torch", TORCH_VERSION}};
   std::vector<std::vector<std::string>> rows = {{"threads", "multiply-adds GFLOP/s", "triad GB/s"}};
   for (const int threads : std::set<int>{1, cores}) {
-    const double fma = ops::fma_gflops(threads);
-    const double triad = ops::triad_gb_per_s(threads);
+    const double fma = measure::fma_gflops(threads);
+    const double triad = measure::triad_gb_per_s(threads);
     rows.push_back({std::to_string(threads), fmt::format("{:.1f}", fma), fmt::format("{:.1f}", triad)});
     result["threads"].push_back({{"threads", threads}, {"fma_gflops", fma}, {"triad_gb_per_s", triad}});
   }

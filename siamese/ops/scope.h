@@ -1,4 +1,4 @@
-// Names the part of a step that a piece of code belongs to, for whoever watches (ops/part_times.h, PyTorch's own
+// Names the part of a step that a piece of code belongs to, for whoever watches (measure/part_times.h, PyTorch's own
 // profiler): "part::junction", "part::norm", ... Costs nanoseconds when nobody does. A scope covers what runs in
 // it, and in backward the autograd nodes that were made in it.
 #pragma once

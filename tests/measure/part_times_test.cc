@@ -1,4 +1,4 @@
-#include "siamese/ops/part_times.h"
+#include "siamese/measure/part_times.h"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 #include "siamese/ops/mode.h"
 #include "siamese/ops/scope.h"
 
-namespace siamese::ops {
+namespace siamese::measure {
 namespace {
 
 TEST(PartTimes, OperatorsSayWhatTheyAre) {
@@ -25,7 +25,7 @@ TEST(PartTimes, AScopeCountsWhatRunsInItWithoutWhatNamesItself) {
   const at::Tensor a = at::ones({256, 256});
   PartTimes times;
   {
-    const PartScope outer("part::norm");
+    const ops::PartScope outer("part::norm");
     at::Tensor b = a;
     for (int i = 0; i < 20; ++i) b = b.sin();
     for (int i = 0; i < 20; ++i) b = at::mm(a, b);
@@ -38,12 +38,12 @@ TEST(PartTimes, AScopeCountsWhatRunsInItWithoutWhatNamesItself) {
 
 // Both the nodes of plain operators and our own function's node count to the scope that made them.
 TEST(PartTimes, BackwardCountsToThePartOfItsForward) {
-  for (const Mode mode : {Mode::plain, Mode::fused}) {
-    const ModeGuard guard(mode);
+  for (const ops::Mode mode : {ops::Mode::plain, ops::Mode::fused}) {
+    const ops::ModeGuard guard(mode);
     const at::Tensor x = at::ones({512, 512}).requires_grad_();
     const at::Tensor y = x.exp();  // before anybody watched: other
     PartTimes times;
-    const at::Tensor z = activation(Activation::swiglu, y).sum();
+    const at::Tensor z = ops::activation(ops::Activation::swiglu, y).sum();
     const double forward = times.seconds().at("activation");
     z.backward();
     EXPECT_GT(times.seconds().at("activation"), forward) << enum_text(mode);
@@ -52,4 +52,4 @@ TEST(PartTimes, BackwardCountsToThePartOfItsForward) {
 }
 
 }  // namespace
-}  // namespace siamese::ops
+}  // namespace siamese::measure

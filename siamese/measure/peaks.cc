@@ -1,4 +1,4 @@
-#include "siamese/kernels/machine.h"
+#include "siamese/measure/peaks.h"
 
 #include <array>
 #include <utility>
@@ -6,7 +6,7 @@
 #include "siamese/base/check.h"
 
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "siamese/kernels/machine.cc"
+#define HWY_TARGET_INCLUDE "siamese/measure/peaks.cc"
 #include "hwy/foreach_target.h"
 
 #include "hwy/highway.h"
@@ -14,7 +14,9 @@
 #include "siamese/kernels/vectors-inl.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace siamese::kernels::HWY_NAMESPACE {
+namespace siamese::measure::HWY_NAMESPACE {
+
+using namespace kernels::HWY_NAMESPACE;  // the loops of vectors-inl.h
 
 // Twelve running values: more than the latency of a multiply-add times two units, fewer than AVX2's registers.
 double multiply_add_rounds(int64_t rounds, float* sink) {
@@ -46,9 +48,9 @@ double multiply_add_rounds(int64_t rounds, float* sink) {
 }
 
 template <int kReads, int kWrites>
-class StreamLoop {
+class ArrayLoop {
  public:
-  StreamLoop(const float* const* in, float* const* out) {
+  ArrayLoop(const float* const* in, float* const* out) {
     for (int i = 0; i < kReads; ++i) in_[i] = in[i];
     for (int i = 0; i < kWrites; ++i) out_[i] = out[i];
   }
@@ -77,9 +79,9 @@ class StreamLoop {
 };
 
 template <int kReads, int kWrites>
-float stream_of(const float* const* in, float* const* out, int64_t begin, int64_t end) {
+float loop_of(const float* const* in, float* const* out, int64_t begin, int64_t end) {
   const Floats d;
-  const StreamLoop<kReads, kWrites> loop(in, out);
+  const ArrayLoop<kReads, kWrites> loop(in, out);
   if constexpr (kWrites > 0) {
     for_each_vector(begin, end, [&](int64_t i, auto access) HWY_ATTR { loop.store(i, access); });
     return 0;
@@ -101,37 +103,36 @@ float stream_of(const float* const* in, float* const* out, int64_t begin, int64_
   }
 }
 
-using StreamFunction = float (*)(const float* const*, float* const*, int64_t, int64_t);
-inline constexpr int kStreamColumns = kMaxStreamWrites + 1;
+using LoopFunction = float (*)(const float* const*, float* const*, int64_t, int64_t);
+inline constexpr int kColumns = kMaxWrites + 1;
 
 template <int... kIndex>
-constexpr auto stream_functions(std::integer_sequence<int, kIndex...>) {
-  return std::array<StreamFunction, sizeof...(kIndex)>{stream_of<kIndex / kStreamColumns, kIndex % kStreamColumns>...};
+constexpr auto loop_functions(std::integer_sequence<int, kIndex...>) {
+  return std::array<LoopFunction, sizeof...(kIndex)>{loop_of<kIndex / kColumns, kIndex % kColumns>...};
 }
 
-float stream(const float* const* in, int reads, float* const* out, int writes, int64_t begin, int64_t end) {
-  static constexpr auto kFunctions =
-      stream_functions(std::make_integer_sequence<int, (kMaxStreamReads + 1) * kStreamColumns>());
-  return kFunctions[static_cast<size_t>(reads * kStreamColumns + writes)](in, out, begin, end);
+float memory_loop(const float* const* in, int reads, float* const* out, int writes, int64_t begin, int64_t end) {
+  static constexpr auto kFunctions = loop_functions(std::make_integer_sequence<int, (kMaxReads + 1) * kColumns>());
+  return kFunctions[static_cast<size_t>(reads * kColumns + writes)](in, out, begin, end);
 }
 
-}  // namespace siamese::kernels::HWY_NAMESPACE
+}  // namespace siamese::measure::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace siamese::kernels {
+namespace siamese::measure {
 
 HWY_EXPORT(multiply_add_rounds);
-HWY_EXPORT(stream);
+HWY_EXPORT(memory_loop);
 
 double multiply_add_rounds(int64_t rounds, float* sink) {
   return HWY_DYNAMIC_DISPATCH(multiply_add_rounds)(rounds, sink);
 }
 
-float stream(const float* const* in, int reads, float* const* out, int writes, int64_t begin, int64_t end) {
-  SIAMESE_INVARIANT(reads >= 0 && reads <= kMaxStreamReads && writes >= 0 && writes <= kMaxStreamWrites);
-  return HWY_DYNAMIC_DISPATCH(stream)(in, reads, out, writes, begin, end);
+float memory_loop(const float* const* in, int reads, float* const* out, int writes, int64_t begin, int64_t end) {
+  SIAMESE_INVARIANT(reads >= 0 && reads <= kMaxReads && writes >= 0 && writes <= kMaxWrites);
+  return HWY_DYNAMIC_DISPATCH(memory_loop)(in, reads, out, writes, begin, end);
 }
 
-}  // namespace siamese::kernels
+}  // namespace siamese::measure
 #endif  // HWY_ONCE

@@ -6,9 +6,9 @@
 
 #include <ATen/core/Tensor.h>
 
-#include "siamese/kernels/machine.h"
+#include "siamese/measure/peaks.h"
 
-namespace siamese::ops {
+namespace siamese::measure {
 
 // GFLOP/s of multiply-adds in registers: the best of several short tries.
 double fma_gflops(int threads);
@@ -16,11 +16,11 @@ double fma_gflops(int threads);
 // GB/s of a = s b + c over arrays far larger than any cache, counted as three arrays: the best of several tries.
 double triad_gb_per_s(int threads);
 
-// A plain streaming loop with as many arrays as some kernel has (kernels::stream), run by all threads of the engine.
-class StreamLoop {
+// A plain loop over as many arrays as some kernel has (memory_loop), run by all threads of the engine.
+class MemoryLoop {
  public:
   // The first `in_place` arrays written are arrays that are read; the others are arrays of their own.
-  StreamLoop(int reads, int writes, int in_place, int64_t elements);
+  MemoryLoop(int reads, int writes, int in_place, int64_t elements);
   void run() const;
 
  private:
@@ -28,8 +28,8 @@ class StreamLoop {
   int writes_;
   int64_t elements_;
   at::Tensor memory_;
-  std::array<const float*, kernels::kMaxStreamReads> in_{};
-  std::array<float*, kernels::kMaxStreamWrites> out_{};
+  std::array<const float*, kMaxReads> in_{};
+  std::array<float*, kMaxWrites> out_{};
 };
 
-}  // namespace siamese::ops
+}  // namespace siamese::measure

@@ -8,7 +8,7 @@
 
 #include "siamese/train/config.h"
 
-namespace siamese::train {
+namespace siamese::cli {
 
 struct StepBenchmarkOptions {
   int64_t steps = 20;      // timed
@@ -41,9 +41,10 @@ struct StepComparison {
   double ratio() const;  // the median over turns of step / against
 };
 
-StepComparison compare_steps(const RunConfig& config, const RunConfig& against, const StepBenchmarkOptions& options);
+StepComparison compare_steps(const train::RunConfig& config, const train::RunConfig& against,
+                             const StepBenchmarkOptions& options);
 
 // Data, steps and recording of `config` are replaced; DivergedError when a step is skipped.
-StepBenchmark benchmark_step(RunConfig config, const StepBenchmarkOptions& options);
+StepBenchmark benchmark_step(train::RunConfig config, const StepBenchmarkOptions& options);
 
-}  // namespace siamese::train
+}  // namespace siamese::cli

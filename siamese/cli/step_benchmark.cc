@@ -1,4 +1,4 @@
-#include "siamese/train/step_benchmark.h"
+#include "siamese/cli/step_benchmark.h"
 
 #include <algorithm>
 
@@ -6,12 +6,12 @@
 
 #include "siamese/base/check.h"
 #include "siamese/base/memory_use.h"
-#include "siamese/base/timing.h"
-#include "siamese/ops/machine.h"
-#include "siamese/ops/part_times.h"
+#include "siamese/measure/machine.h"
+#include "siamese/measure/part_times.h"
+#include "siamese/measure/timing.h"
 #include "siamese/train/trainer.h"
 
-namespace siamese::train {
+namespace siamese::cli {
 namespace step_benchmark {
 
 // One step; its loss and milliseconds.
@@ -20,18 +20,18 @@ struct Step {
   double ms = 0;
 };
 
-Step timed_step(Trainer& trainer) {
-  StepMetrics metrics;
-  const double seconds = seconds_of([&] { metrics = trainer.step(); });
+Step timed_step(train::Trainer& trainer) {
+  train::StepMetrics metrics;
+  const double seconds = measure::seconds_of([&] { metrics = trainer.step(); });
   if (metrics.skipped) throw DivergedError("bench step: the loss or a gradient is not finite");
   return {metrics.loss, seconds * 1e3};
 }
 
-std::map<std::string, double> part_times(Trainer& trainer, int64_t steps) {
+std::map<std::string, double> part_times(train::Trainer& trainer, int64_t steps) {
   std::map<std::string, double> mean;
   const double share = 1.0 / static_cast<double>(steps);
   for (int64_t i = 0; i < steps; ++i) {
-    const ops::PartTimes times;
+    const measure::PartTimes times;
     double unaccounted = timed_step(trainer).ms;
     for (const auto& [part, seconds] : times.seconds()) {
       mean[part] += seconds * 1e3 * share;
@@ -42,7 +42,7 @@ std::map<std::string, double> part_times(Trainer& trainer, int64_t steps) {
   return mean;
 }
 
-RunConfig prepared(RunConfig config, const StepBenchmarkOptions& options) {
+train::RunConfig prepared(train::RunConfig config, const StepBenchmarkOptions& options) {
   config.data = {.source = data::Source::random};
   config.train.steps = options.warmup + options.steps + options.part_steps;
   config.train.record_every = 0;
@@ -54,12 +54,13 @@ RunConfig prepared(RunConfig config, const StepBenchmarkOptions& options) {
 double StepComparison::ratio() const {
   std::vector<double> ratios;
   for (size_t i = 0; i < step_ms.size(); ++i) ratios.push_back(step_ms[i] / against_ms[i]);
-  return quantile(ratios, 0.5);
+  return measure::quantile(ratios, 0.5);
 }
 
-StepComparison compare_steps(const RunConfig& config, const RunConfig& against, const StepBenchmarkOptions& options) {
-  Trainer first(step_benchmark::prepared(config, options));
-  Trainer second(step_benchmark::prepared(against, options));
+StepComparison compare_steps(const train::RunConfig& config, const train::RunConfig& against,
+                             const StepBenchmarkOptions& options) {
+  train::Trainer first(step_benchmark::prepared(config, options));
+  train::Trainer second(step_benchmark::prepared(against, options));
   StepComparison result;
   for (int64_t i = -options.warmup; i < options.steps; ++i) {
     const double ms = step_benchmark::timed_step(first).ms;
@@ -71,15 +72,15 @@ StepComparison compare_steps(const RunConfig& config, const RunConfig& against, 
   return result;
 }
 
-double StepBenchmark::median_ms() const { return quantile(step_ms, 0.5); }
+double StepBenchmark::median_ms() const { return measure::quantile(step_ms, 0.5); }
 
-StepBenchmark benchmark_step(RunConfig config, const StepBenchmarkOptions& options) {
+StepBenchmark benchmark_step(train::RunConfig config, const StepBenchmarkOptions& options) {
   SIAMESE_INVARIANT(options.steps > 0 && options.warmup >= 0 && options.part_steps >= 0);
   config = step_benchmark::prepared(config, options);
   StepBenchmark result;
   result.threads = at::get_num_threads();
   result.idle_rss_mb = memory_use().resident_mb;
-  Trainer trainer(config);
+  train::Trainer trainer(config);
   result.parameters = trainer.model().parameters().count();
   result.tokens = config.train.batch * config.model.context;
   result.step_gflop = 3 * trainer.model().forward_flops(config.train.batch) * 1e-9;
@@ -92,9 +93,9 @@ StepBenchmark benchmark_step(RunConfig config, const StepBenchmarkOptions& optio
     result.loss = step.loss;
   }
   result.peak_rss_mb = memory_use().peak_mb;
-  result.fma_gflops = ops::fma_gflops(result.threads);
+  result.fma_gflops = measure::fma_gflops(result.threads);
   result.part_ms = step_benchmark::part_times(trainer, options.part_steps);
   return result;
 }
 
-}  // namespace siamese::train
+}  // namespace siamese::cli

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <vector>
 
-namespace siamese {
+namespace siamese::measure {
 
 template <class Work>
 double seconds_of(const Work& work) {
@@ -25,4 +25,4 @@ inline double quantile(std::vector<double> values, double share) {
   return values[low] + (at - static_cast<double>(low)) * (values[high] - values[low]);
 }
 
-}  // namespace siamese
+}  // namespace siamese::measure

@@ -1,4 +1,4 @@
-#include "siamese/ops/machine.h"
+#include "siamese/measure/machine.h"
 
 #include <algorithm>
 #include <vector>
@@ -7,9 +7,9 @@
 #include <ATen/Parallel.h>
 
 #include "siamese/base/check.h"
-#include "siamese/base/timing.h"
+#include "siamese/measure/timing.h"
 
-namespace siamese::ops {
+namespace siamese::measure {
 namespace machine {
 
 class ThreadsGuard {
@@ -24,7 +24,7 @@ class ThreadsGuard {
 };
 
 constexpr int kTries = 10;
-constexpr int64_t kStreamGrain = 16384;
+constexpr int64_t kLoopGrain = 16384;
 
 }  // namespace machine
 
@@ -39,7 +39,7 @@ double fma_gflops(int threads) {
       at::parallel_for(0, threads, 1, [&](int64_t begin, int64_t end) {
         for (int64_t thread = begin; thread < end; ++thread) {
           const auto at = static_cast<size_t>(thread);
-          flops[at] = kernels::multiply_add_rounds(kRounds, &sinks[at]);
+          flops[at] = multiply_add_rounds(kRounds, &sinks[at]);
         }
       });
     });
@@ -53,7 +53,7 @@ double fma_gflops(int threads) {
 double triad_gb_per_s(int threads) {
   const machine::ThreadsGuard guard(threads);
   constexpr int64_t kElements = int64_t{1} << 24;  // 64 MB an array
-  const StreamLoop triad(2, 1, 0, kElements);
+  const MemoryLoop triad(2, 1, 0, kElements);
   double best = 0;
   for (int i = 0; i < machine::kTries; ++i) {
     const double seconds = seconds_of([&] { triad.run(); });
@@ -62,10 +62,10 @@ double triad_gb_per_s(int threads) {
   return best;
 }
 
-StreamLoop::StreamLoop(int reads, int writes, int in_place, int64_t elements)
+MemoryLoop::MemoryLoop(int reads, int writes, int in_place, int64_t elements)
     : reads_(reads), writes_(writes), elements_(elements) {
   SIAMESE_INVARIANT(in_place <= reads && in_place <= writes);
-  SIAMESE_INVARIANT(reads <= kernels::kMaxStreamReads && writes <= kernels::kMaxStreamWrites);
+  SIAMESE_INVARIANT(reads <= kMaxReads && writes <= kMaxWrites);
   // A little more than the elements: arrays a power of two apart would share their places in the caches.
   const int64_t stride = elements + 1088;
   memory_ = at::ones({(reads + writes - in_place) * stride}, at::kFloat);
@@ -77,10 +77,10 @@ StreamLoop::StreamLoop(int reads, int writes, int in_place, int64_t elements)
   }
 }
 
-void StreamLoop::run() const {
-  at::parallel_for(0, elements_, machine::kStreamGrain, [&](int64_t begin, int64_t end) {
-    kernels::stream(in_.data(), reads_, out_.data(), writes_, begin, end);
+void MemoryLoop::run() const {
+  at::parallel_for(0, elements_, machine::kLoopGrain, [&](int64_t begin, int64_t end) {
+    memory_loop(in_.data(), reads_, out_.data(), writes_, begin, end);
   });
 }
 
-}  // namespace siamese::ops
+}  // namespace siamese::measure

@@ -9,7 +9,7 @@
 
 #include <ATen/record_function.h>
 
-namespace siamese::ops {
+namespace siamese::measure {
 
 // The part an operator belongs to by its own name: "matmul", "attention", "embedding", NAME of "part::NAME"; empty
 // when the name says nothing.
@@ -42,4 +42,4 @@ class PartTimes {
   at::CallbackHandle handle_;
 };
 
-}  // namespace siamese::ops
+}  // namespace siamese::measure

@@ -1,4 +1,4 @@
-#include "siamese/ops/part_times.h"
+#include "siamese/measure/part_times.h"
 
 #include <chrono>
 #include <set>
@@ -6,7 +6,7 @@
 
 #include "siamese/base/check.h"
 
-namespace siamese::ops {
+namespace siamese::measure {
 namespace parts {
 
 thread_local PartTimes* current = nullptr;
@@ -76,4 +76,4 @@ void PartTimes::end(const at::RecordFunction&, at::ObserverContext*) {
   if (!times->running_.empty()) times->running_.back().inner += seconds;
 }
 
-}  // namespace siamese::ops
+}  // namespace siamese::measure

@@ -1,22 +1,11 @@
+#include "siamese/base/memory_use.h"
+
 #include <vector>
 
 #include <gtest/gtest.h>
 
-#include "siamese/base/memory_use.h"
-#include "siamese/base/timing.h"
-
 namespace siamese {
 namespace {
-
-TEST(Timing, QuantilesLieBetweenNeighbours) {
-  const std::vector<double> values = {5, 1, 3, 2, 4};
-  EXPECT_EQ(quantile(values, 0), 1);
-  EXPECT_EQ(quantile(values, 0.5), 3);
-  EXPECT_EQ(quantile(values, 0.375), 2.5);
-  EXPECT_EQ(quantile(values, 1), 5);
-  EXPECT_EQ(quantile({7}, 0.9), 7);
-  EXPECT_TRUE(std::isnan(quantile({}, 0.5)));
-}
 
 TEST(MemoryUse, PeakRemembersWhatWasGivenBack) {
   const MemoryUse before = memory_use();

@@ -1,13 +1,17 @@
-#include "siamese/kernels/machine.h"
+#include "siamese/measure/peaks.h"
 
 #include "tests/kernels/kernel_testing.h"
 
-namespace siamese::kernels {
+namespace siamese::measure {
 namespace {
 
-SIAMESE_AT_EVERY_SIMD_LEVEL(Machine);
+using kernels::kUntouched;
+using kernels::simd_name;
+using kernels::simd_targets;
 
-TEST_P(Machine, MultiplyAddsAreCountedAndConverge) {
+SIAMESE_AT_EVERY_SIMD_LEVEL(Peaks);
+
+TEST_P(Peaks, MultiplyAddsAreCountedAndConverge) {
   float sink = 0;
   const double once = multiply_add_rounds(1, &sink);
   EXPECT_GE(once, 24);  // one lane
@@ -16,10 +20,10 @@ TEST_P(Machine, MultiplyAddsAreCountedAndConverge) {
 }
 
 // Values and halves of values that float holds exactly: any difference is a wrong array or index.
-TEST_P(Machine, StreamReadsAndWritesEveryArrayInItsRangeOnly) {
+TEST_P(Peaks, LoopsReadAndWriteEveryArrayInItsRangeOnly) {
   for (const int64_t size : {1, 31, 32, 33, 257}) {
-    for (int reads = 0; reads <= kMaxStreamReads; ++reads) {
-      for (int writes = 0; writes <= kMaxStreamWrites; ++writes) {
+    for (int reads = 0; reads <= kMaxReads; ++reads) {
+      for (int writes = 0; writes <= kMaxWrites; ++writes) {
         std::vector<std::vector<float>> in(static_cast<size_t>(reads)), out(static_cast<size_t>(writes));
         std::vector<const float*> from;
         std::vector<float*> to;
@@ -31,7 +35,7 @@ TEST_P(Machine, StreamReadsAndWritesEveryArrayInItsRangeOnly) {
           array.assign(static_cast<size_t>(size + 2), kUntouched);
           to.push_back(array.data());
         }
-        const float sum = stream(from.data(), reads, to.data(), writes, 1, size + 1);
+        const float sum = memory_loop(from.data(), reads, to.data(), writes, 1, size + 1);
         double total = 0;
         for (size_t i = 1; i <= static_cast<size_t>(size); ++i) {
           double v = reads == 0 ? 1 : in[0][i];
@@ -50,14 +54,14 @@ TEST_P(Machine, StreamReadsAndWritesEveryArrayInItsRangeOnly) {
   }
 }
 
-TEST_P(Machine, StreamMayWriteInPlace) {
+TEST_P(Peaks, LoopsMayWriteInPlace) {
   std::vector<float> a(33, 4), b(33, 1);
   const float* const in[] = {a.data(), b.data()};
   float* const out[] = {a.data(), b.data()};
-  stream(in, 2, out, 2, 0, 33);
+  memory_loop(in, 2, out, 2, 0, 33);
   EXPECT_EQ(a, std::vector<float>(33, 3));
   EXPECT_EQ(b, a);
 }
 
 }  // namespace
-}  // namespace siamese::kernels
+}  // namespace siamese::measure
