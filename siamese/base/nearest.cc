@@ -41,13 +41,4 @@ std::string did_you_mean(std::string_view text, const std::vector<std::string>& 
   return match.empty() ? "" : " (did you mean '" + match + "'?)";
 }
 
-std::string join(const std::vector<std::string>& parts, std::string_view separator) {
-  std::string text;
-  for (size_t i = 0; i < parts.size(); ++i) {
-    if (i > 0) text += separator;
-    text += parts[i];
-  }
-  return text;
-}
-
 }  // namespace siamese

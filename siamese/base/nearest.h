@@ -13,7 +13,4 @@ std::string nearest_match(std::string_view text, const std::vector<std::string>&
 // " (did you mean 'x'?)", or "" when nothing is near.
 std::string did_you_mean(std::string_view text, const std::vector<std::string>& candidates);
 
-// "a, b, c".
-std::string join(const std::vector<std::string>& parts, std::string_view separator = ", ");
-
 }  // namespace siamese

@@ -6,6 +6,7 @@
 #include <CLI/CLI.hpp>
 
 #include "siamese/base/check.h"
+#include "siamese/base/join.h"
 #include "siamese/base/nearest.h"
 #include "siamese/base/utf8.h"
 #include "siamese/cli/verbs.h"

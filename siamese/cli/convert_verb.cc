@@ -10,7 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "siamese/base/check.h"
-#include "siamese/base/nearest.h"
+#include "siamese/base/join.h"
 #include "siamese/base/path_kind.h"
 #include "siamese/base/utf8.h"
 #include "siamese/cli/byte_size.h"

@@ -24,6 +24,7 @@
 
 #include "siamese/base/check.h"
 #include "siamese/base/enum_text.h"
+#include "siamese/base/join.h"
 #include "siamese/base/nearest.h"
 #include "siamese/config/use.h"
 #include "siamese/config/value.h"

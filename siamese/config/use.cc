@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "siamese/base/check.h"
-#include "siamese/base/nearest.h"
+#include "siamese/base/join.h"
 #include "siamese/config/text.h"
 
 namespace siamese::config {

@@ -5,7 +5,7 @@
 #include <set>
 
 #include "siamese/base/check.h"
-#include "siamese/base/nearest.h"
+#include "siamese/base/join.h"
 #include "siamese/formats/names.h"
 #include "siamese/io/message.h"
 

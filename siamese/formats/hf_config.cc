@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "siamese/base/check.h"
-#include "siamese/base/nearest.h"
+#include "siamese/base/join.h"
 #include "siamese/config/fields.h"
 #include "siamese/io/message.h"
 #include "siamese/io/strict_json.h"

@@ -1,5 +1,6 @@
 #include "siamese/formats/layout.h"
 
+#include "siamese/base/join.h"
 #include "siamese/base/nearest.h"
 #include "siamese/formats/tables.h"
 

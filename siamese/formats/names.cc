@@ -5,7 +5,7 @@
 #include <charconv>
 #include <map>
 
-#include "siamese/base/nearest.h"
+#include "siamese/base/join.h"
 
 namespace siamese::formats {
 namespace {

@@ -1,7 +1,7 @@
 #include "siamese/formats/settings.h"
 
 #include "siamese/base/check.h"
-#include "siamese/base/nearest.h"
+#include "siamese/base/join.h"
 #include "siamese/config/fields.h"
 #include "siamese/config/yaml.h"
 #include "siamese/formats/infer.h"

@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "siamese/base/check.h"
-#include "siamese/base/nearest.h"
+#include "siamese/base/join.h"
 #include "siamese/base/path_kind.h"
 #include "siamese/io/atomic_file.h"
 #include "siamese/io/message.h"

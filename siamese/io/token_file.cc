@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "siamese/base/check.h"
+#include "siamese/base/join.h"
 #include "siamese/base/nearest.h"
 #include "siamese/io/message.h"
 #include "siamese/io/npy.h"

@@ -11,7 +11,7 @@
 #include <c10/core/GradMode.h>
 
 #include "siamese/base/check.h"
-#include "siamese/base/nearest.h"
+#include "siamese/base/join.h"
 #include "siamese/models/registry.h"
 
 namespace siamese::models {

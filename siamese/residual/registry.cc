@@ -1,6 +1,7 @@
 #include "siamese/residual/registry.h"
 
 #include "siamese/base/check.h"
+#include "siamese/base/join.h"
 #include "siamese/base/nearest.h"
 #include "siamese/residual/deepnorm.h"
 #include "siamese/residual/embed.h"

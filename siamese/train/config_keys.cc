@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "siamese/base/check.h"
-#include "siamese/base/nearest.h"
+#include "siamese/base/join.h"
 #include "siamese/config/fields.h"
 #include "siamese/io/run_dir.h"
 #include "siamese/io/strict_json.h"

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "siamese/base/check.h"
+#include "siamese/base/join.h"
 #include "siamese/base/nearest.h"
 #include "siamese/config/load.h"
 #include "siamese/config/yaml.h"

@@ -27,12 +27,5 @@ TEST(Nearest, TheFirstOfEquallyNearNamesWins) { EXPECT_EQ(nearest_match("bat", {
 
 TEST(Nearest, PhrasesTheHint) { EXPECT_EQ(did_you_mean("widht", kKeys), " (did you mean 'width'?)"); }
 
-TEST(Nearest, JoinPutsTheSeparatorBetween) {
-  EXPECT_EQ(join({}), "");
-  EXPECT_EQ(join({"a"}), "a");
-  EXPECT_EQ(join({"a", "b", "c"}), "a, b, c");
-  EXPECT_EQ(join({"a", "", "c"}, "|"), "a||c");
-}
-
 }  // namespace
 }  // namespace siamese
