@@ -20,14 +20,16 @@ Blocks::Blocks(const nn::Scope& root, const Stack& stack, const ModelConfig& con
                                  .renormalise = config.renormalise};
   for (const auto& site : stack.sites()) {
     const nn::Scope scope = root.child("blocks").child(std::to_string(site.block)).child(enum_text(site.kind));
-    const nn::BranchInit hint = stack.topology().branch_init(site);
+    const residual::BranchInit hint = stack.topology().branch_init(site);
+    const nn::InitFactors ffn_factors{hint.ffn_input, hint.output, hint.depth_factor};
     if (site.kind == residual::SiteKind::attention) {
       const nn::AttentionNorm norm = attention_norm(config, stack.topology(), site);
-      attentions_.emplace_back(scope, attention, norm, initializer, site.block, hint);
+      attentions_.emplace_back(scope, attention, norm, initializer, site.block,
+                               nn::InitFactors{hint.value, hint.output, hint.depth_factor});
     } else if (config.family == Family::moe) {
-      experts_.emplace_back(scope, experts, initializer, site.block, hint);
+      experts_.emplace_back(scope, experts, initializer, site.block, ffn_factors);
     } else {
-      feed_forwards_.emplace_back(scope, dense, initializer, site.block, hint);
+      feed_forwards_.emplace_back(scope, dense, initializer, site.block, ffn_factors);
     }
   }
 }

@@ -9,17 +9,17 @@
 namespace siamese::nn {
 
 Attention::Attention(const Scope& scope, const AttentionShape& shape, AttentionNorm norm,
-                     const Initializer& initializer, int64_t block, const BranchInit& branch_init)
+                     const Initializer& initializer, int64_t block, const InitFactors& factors)
     : shape_(shape), norm_(norm) {
   const int64_t head_dim = shape.head_dim();
   const int64_t kv_width = shape.kv_heads * head_dim;
   const int64_t qkv_width = shape.width + 2 * kv_width;
   qkv_ = Linear(scope.child("qkv"), shape.width, qkv_width, shape.bias,
                 initializer.input_projection(shape.width, qkv_width));
-  scale_rows(qkv_.weight(), shape.width + kv_width, qkv_width, branch_init.value);
+  scale_rows(qkv_.weight(), shape.width + kv_width, qkv_width, factors.input);
   out_ = Linear(scope.child("out"), shape.width, shape.width, shape.bias,
-                initializer.output_projection(shape.width, shape.width, block, branch_init.depth_factor));
-  scale_rows(out_.weight(), 0, shape.width, branch_init.output);
+                initializer.output_projection(shape.width, shape.width, block, factors.depth_factor));
+  scale_rows(out_.weight(), 0, shape.width, factors.output);
 
   const NormSpec spec{.kind = NormKind::rms, .eps = shape.norm_eps};
   if (norm == AttentionNorm::none) return;

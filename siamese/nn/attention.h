@@ -39,7 +39,7 @@ struct KeyValues {
 class Attention {
  public:
   Attention(const Scope& scope, const AttentionShape& shape, AttentionNorm norm, const Initializer& initializer,
-            int64_t block, const BranchInit& branch_init);
+            int64_t block, const InitFactors& factors);
 
   // `rotary` may be null (learned positions). `cache` may be null; then `past` must be 0.
   at::Tensor operator()(const at::Tensor& x, const RotaryTables* rotary, int64_t past = 0,

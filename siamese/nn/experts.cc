@@ -10,7 +10,7 @@
 namespace siamese::nn {
 
 Experts::Experts(const Scope& scope, const ExpertsShape& shape, const Initializer& initializer, int64_t block,
-                 const BranchInit& branch_init)
+                 const InitFactors& factors)
     : shape_(shape) {
   SIAMESE_INVARIANT(shape.per_token >= 1 && shape.per_token <= shape.experts);
   const int64_t in_width = shape.kind == FeedForwardKind::swiglu ? 2 * shape.hidden : shape.hidden;
@@ -19,13 +19,13 @@ Experts::Experts(const Scope& scope, const ExpertsShape& shape, const Initialize
   const Scope experts = scope.child("experts");
   in_ = experts.add("in", ParameterKind::linear, {shape.experts, in_width, shape.width},
                     initializer.input_projection(shape.width, in_width));
-  scale_rows(in_, 0, shape.experts, branch_init.ffn_input);
+  scale_rows(in_, 0, shape.experts, factors.input);
   out_ = experts.add("out", ParameterKind::linear, {shape.experts, shape.width, shape.hidden},
-                     initializer.output_projection(shape.hidden, shape.width, block, branch_init.depth_factor));
-  scale_rows(out_, 0, shape.experts, branch_init.output);
+                     initializer.output_projection(shape.hidden, shape.width, block, factors.depth_factor));
+  scale_rows(out_, 0, shape.experts, factors.output);
   if (shape.shared_width > 0) {
     const FeedForwardShape shared{shape.kind, shape.width, shape.shared_width, /*bias=*/false};
-    shared_.emplace(scope.child("shared"), shared, initializer, block, branch_init);
+    shared_.emplace(scope.child("shared"), shared, initializer, block, factors);
   }
 }
 

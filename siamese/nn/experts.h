@@ -32,7 +32,7 @@ struct ExpertsResult {
 class Experts {
  public:
   Experts(const Scope& scope, const ExpertsShape& shape, const Initializer& initializer, int64_t block,
-          const BranchInit& branch_init);
+          const InitFactors& factors);
 
   ExpertsResult operator()(const at::Tensor& x) const;
 

@@ -5,15 +5,15 @@
 namespace siamese::nn {
 
 FeedForward::FeedForward(const Scope& scope, const FeedForwardShape& shape, const Initializer& initializer,
-                         int64_t block, const BranchInit& branch_init)
+                         int64_t block, const InitFactors& factors)
     : kind_(shape.kind) {
   const int64_t in_width = shape.kind == FeedForwardKind::swiglu ? 2 * shape.hidden : shape.hidden;
   in_ =
       Linear(scope.child("in"), shape.width, in_width, shape.bias, initializer.input_projection(shape.width, in_width));
-  scale_rows(in_.weight(), 0, in_width, branch_init.ffn_input);
+  scale_rows(in_.weight(), 0, in_width, factors.input);
   out_ = Linear(scope.child("out"), shape.hidden, shape.width, shape.bias,
-                initializer.output_projection(shape.hidden, shape.width, block, branch_init.depth_factor));
-  scale_rows(out_.weight(), 0, shape.width, branch_init.output);
+                initializer.output_projection(shape.hidden, shape.width, block, factors.depth_factor));
+  scale_rows(out_.weight(), 0, shape.width, factors.output);
 }
 
 at::Tensor FeedForward::operator()(const at::Tensor& x) const {

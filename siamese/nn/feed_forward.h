@@ -24,7 +24,7 @@ struct FeedForwardShape {
 class FeedForward {
  public:
   FeedForward(const Scope& scope, const FeedForwardShape& shape, const Initializer& initializer, int64_t block,
-              const BranchInit& branch_init);
+              const InitFactors& factors);
 
   at::Tensor operator()(const at::Tensor& x) const;
 

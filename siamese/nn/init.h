@@ -3,7 +3,7 @@
 //   mitchell:      everything s = 1 / sqrt(d) unless set, branch outputs 1 / sqrt(2 fan_in (l + 1))
 //   normal:        everything s = 0.02 unless set
 //   xavier:        matrices uniform in +-sqrt(6 / (fan_in + fan_out)), tables and heads normal with s = 0.02 unless set
-// A scheme may ask for factors on top (BranchInit: DeepNorm, LNS, HC, SpanNorm).
+// Factors on top may be asked for (InitFactors).
 #pragma once
 
 #include <cstdint>
@@ -28,12 +28,11 @@ struct InitConfig {
   }
 };
 
-// What a residual scheme asks of the branch at a site.
-struct BranchInit {
-  double value = 1;          // factor on the value projection
-  double ffn_input = 1;      // factor on the FFN's input projections
-  double output = 1;         // factor on the projection back to the stream (attention and FFN)
-  bool depth_factor = true;  // whether the rule's own 1 / sqrt(2L) applies to output projections
+// Factors on what the rule gives the projections of one part.
+struct InitFactors {
+  double input = 1;          // attention: on the value projection; feed-forward: on the input projections
+  double output = 1;         // on the projection back to the width of the model
+  bool depth_factor = true;  // whether the rule's own factor of depth applies to that
 };
 
 // The rule for one model.

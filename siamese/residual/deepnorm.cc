@@ -14,7 +14,7 @@ class DeepNorm : public OneStream {
   std::unique_ptr<Junction> junction(const nn::Scope& scope, const Site& site) const override {
     return post_junction(scope, site, build(), std::pow(2.0 * static_cast<double>(build().blocks), 0.25));
   }
-  nn::BranchInit branch_init(const Site&) const override {
+  BranchInit branch_init(const Site&) const override {
     const double beta = std::pow(8.0 * static_cast<double>(build().blocks), -0.25);
     return {.value = beta, .ffn_input = beta, .output = beta, .depth_factor = false};
   }

@@ -70,7 +70,7 @@ class HyperConnections : public ManyStreams {
   std::unique_ptr<Junction> junction(const nn::Scope& scope, const Site& site) const override {
     return std::make_unique<HcJunction>(options_, scope, site, build());
   }
-  nn::BranchInit branch_init(const Site&) const override { return {.output = options_.output_init}; }
+  BranchInit branch_init(const Site&) const override { return {.output = options_.output_init}; }
 
  private:
   HcOptions options_;

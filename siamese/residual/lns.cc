@@ -14,7 +14,7 @@ class Lns : public OneStream {
   std::unique_ptr<Junction> junction(const nn::Scope& scope, const Site& site) const override {
     return pre_junction(scope, site, build(), 1 / std::sqrt(static_cast<double>(site.block + 1)));
   }
-  nn::BranchInit branch_init(const Site&) const override { return {.depth_factor = false}; }
+  BranchInit branch_init(const Site&) const override { return {.depth_factor = false}; }
 };
 
 }  // namespace

@@ -60,7 +60,7 @@ class Span : public OneStream {
     if (site.kind == SiteKind::attention) return std::make_unique<SpanAttention>(scope, site, build());
     return std::make_unique<SpanFeedForward>(scope, site, build());
   }
-  nn::BranchInit branch_init(const Site&) const override { return {.output = options_.output_init}; }
+  BranchInit branch_init(const Site&) const override { return {.output = options_.output_init}; }
 
  private:
   SpanOptions options_;

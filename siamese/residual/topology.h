@@ -13,7 +13,6 @@
 #include <ATen/core/Tensor.h>
 
 #include "siamese/nn/attention.h"
-#include "siamese/nn/init.h"
 #include "siamese/nn/norm.h"
 #include "siamese/residual/site.h"
 #include "siamese/residual/streams.h"
@@ -73,6 +72,14 @@ struct Build {
   }
 };
 
+// What a scheme asks of the weights of the branch at a site, beside the init rule.
+struct BranchInit {
+  double value = 1;          // factor on the value projection
+  double ffn_input = 1;      // factor on the FFN's input projections
+  double output = 1;         // factor on the projection back to the stream (attention and FFN)
+  bool depth_factor = true;  // whether the rule's own 1 / sqrt(2L) applies to output projections
+};
+
 class Topology {
  public:
   virtual ~Topology() = default;
@@ -83,7 +90,7 @@ class Topology {
 
   // Hints, where a scheme reaches inside a branch.
   virtual nn::AttentionNorm attention_norm(const Site&) const { return nn::AttentionNorm::none; }
-  virtual nn::BranchInit branch_init(const Site&) const { return {}; }
+  virtual BranchInit branch_init(const Site&) const { return {}; }
 };
 
 }  // namespace siamese::residual

@@ -41,7 +41,7 @@ TEST(Hints, SchemesHintTheNormsInsideAttention) {
   EXPECT_EQ(hint("siamese(x=hybrid)"), nn::AttentionNorm::qkv);
 }
 
-nn::BranchInit branch_init(const std::string& scheme, int64_t blocks) {
+BranchInit branch_init(const std::string& scheme, int64_t blocks) {
   nn::Parameters parameters(1);
   const Build build{.width = 8, .blocks = blocks, .norm = {}};
   return make_topology(scheme, nn::Scope(parameters), build)->branch_init(site_at(3, blocks));
@@ -49,7 +49,7 @@ nn::BranchInit branch_init(const std::string& scheme, int64_t blocks) {
 
 TEST(Hints, DeepNormAsksForBetaEverywhereButOnQueryAndKey) {
   const double beta = 1 / std::sqrt(std::sqrt(8.0 * 12));
-  const nn::BranchInit init = branch_init("deepnorm", 12);
+  const BranchInit init = branch_init("deepnorm", 12);
   EXPECT_DOUBLE_EQ(init.value, beta);
   EXPECT_DOUBLE_EQ(init.ffn_input, beta);
   EXPECT_DOUBLE_EQ(init.output, beta);
@@ -61,7 +61,7 @@ TEST(Hints, LnsAsksForNoFactorOfDepthAndOthersLeaveTheRule) {
   EXPECT_EQ(branch_init("lns", 12).output, 1);
   for (const char* const scheme : {"pre", "post", "embed", "peri", "sandwich", "olmo2", "mixln", "hybrid", "resi_dual",
                                    "span", "keel", "hc", "mhc", "siamese"}) {
-    const nn::BranchInit init = branch_init(scheme, 12);
+    const BranchInit init = branch_init(scheme, 12);
     EXPECT_TRUE(init.depth_factor) << scheme;
     EXPECT_EQ(init.value * init.ffn_input * init.output, 1) << scheme;
   }
