@@ -26,7 +26,7 @@ Blocks::Blocks(const nn::Scope& root, const Stack& stack, const ModelConfig& con
       const nn::AttentionNorm norm = attention_norm(config, stack.topology(), site);
       attentions_.emplace_back(scope, attention, norm, initializer, site.block,
                                nn::InitFactors{hint.value, hint.output, hint.depth_factor});
-    } else if (config.family == Family::moe) {
+    } else if (config.expert_count() > 0) {
       experts_.emplace_back(scope, experts, initializer, site.block, ffn_factors);
     } else {
       feed_forwards_.emplace_back(scope, dense, initializer, site.block, ffn_factors);
@@ -47,11 +47,10 @@ SublayerOutput Blocks::operator()(const residual::Site& site, const at::Tensor& 
 }
 
 std::unique_ptr<Stack> make_stack(const nn::Scope& root, const ModelConfig& config) {
-  return std::make_unique<Stack>(root, config.residual,
-                                 residual::Build{.width = config.width,
-                                                 .blocks = config.blocks,
-                                                 .norm = config.norm_spec(),
-                                                 .modulated = config.family == Family::dit});
+  return std::make_unique<Stack>(
+      root, config.residual,
+      residual::Build{
+          .width = config.width, .blocks = config.blocks, .norm = config.norm_spec(), .modulated = config.modulated()});
 }
 
 double matrix_elements(const nn::Parameters& parameters, std::string_view prefix) {

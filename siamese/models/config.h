@@ -91,8 +91,11 @@ struct ModelConfig {
     visit("learn_sigma", self.learn_sigma, {"the model predicts the variance too", for_family({Family::dit})});
   }
 
+  // What the families differ in, for what serves several.
   bool sees_images() const { return family == Family::vit || family == Family::dit; }
-  int64_t grid() const { return image / patch; }  // patches of a row
+  bool modulated() const { return family == Family::dit; }                      // shift, scale and gate of each branch
+  int64_t expert_count() const { return family == Family::moe ? experts : 0; }  // of a block; 0: a dense FFN
+  int64_t grid() const { return image / patch; }                                // patches of a row
 
   nn::NormSpec norm_spec() const { return {.kind = norm, .eps = norm_eps, .bias = bias}; }
 };

@@ -61,7 +61,7 @@ Losses LanguageModel::losses(const Inputs& inputs, const LossOptions& options) c
       ops::head_loss(output.hidden.reshape({-1, config_.width}), head_, targets, weights, scales);
   Losses losses{terms.objective, terms.nll * scales.nll, {}};
   if (options.z_loss != 0) losses.extra.emplace_back("z_loss", terms.z * scales.z);
-  if (config_.family == Family::moe) add_router_losses(output.beside, options, losses);
+  if (config_.expert_count() > 0) add_router_losses(output.beside, options, losses);
   return losses;
 }
 
@@ -77,7 +77,7 @@ Pass LanguageModel::pass(const Inputs& inputs, const StackOptions& options) cons
   Pass pass{logits, terms.objective, {}};
   const at::Tensor normalizers = at::logsumexp(logits.narrow(1, 0, count), {2});
   pass.aux.emplace_back("z_loss", ops::fixed_sum(normalizers.square()) / static_cast<double>(normalizers.numel()));
-  if (config_.family == Family::moe) {
+  if (config_.expert_count() > 0) {
     Losses router{.objective = terms.objective, .loss = {}, .extra = {}, .expert_counts = {}};
     add_router_losses(output.beside, {}, router);
     pass.aux.insert(pass.aux.end(), router.extra.begin(), router.extra.end());
@@ -102,7 +102,7 @@ void LanguageModel::add_router_losses(const std::vector<at::Tensor>& beside, con
 }
 
 int64_t LanguageModel::idle_experts() const {
-  if (config_.family != Family::moe) return 0;
+  if (config_.expert_count() == 0) return 0;
   double experts = 0;
   for (int64_t block = 0; block < config_.blocks; ++block) {
     experts += matrix_elements(parameters(), "blocks." + std::to_string(block) + ".ffn.experts.");
