@@ -180,10 +180,7 @@ std::string_view torch_dtype(const std::vector<io::TensorView>& tensors) {
 void write_converted(const ConvertArguments& arguments, const io::TensorFiles& files, Layout to,
                      const train::RunConfig& config, const formats::Converted& converted, uint64_t shard_bytes) {
   const fs::path out(arguments.out);
-  const fs::path parent = fs::absolute(out / "..").lexically_normal();
-  std::error_code error;
-  fs::create_directories(parent, error);
-  if (error) throw SystemError(parent.string() + ": cannot be made: " + error.message());
+  io::make_directory(fs::absolute(out / "..").lexically_normal());
   const auto metadata = formats::metadata_of(to, config.model);
   if (arguments.one_file()) {
     return io::write_safetensors(out, converted.tensors, metadata, converted.make, check_output(arguments, files));

@@ -115,9 +115,7 @@ class Sweep {
   }
 
   int train() {
-    std::error_code error;
-    fs::create_directories(out_, error);
-    if (error) throw SystemError(out_.string() + ": cannot be made: " + error.message());
+    io::make_directory(out_);
     if (record_) record_->check_writable();
     io::write_file_atomic(out_ / io::kSweepFile, train::to_json(plan_));
     write_recorded();

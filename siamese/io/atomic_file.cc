@@ -75,6 +75,14 @@ std::string read_file(const fs::path& path) {
   return content;
 }
 
+void make_directory(const fs::path& dir) {
+  std::error_code error, none;
+  fs::create_directories(dir, error);
+  if (error || !fs::is_directory(dir, none)) {
+    throw SystemError(dir.string() + ": cannot be made: " + (error ? error.message() : "a file stands there"));
+  }
+}
+
 void write_file_atomic(const fs::path& path, std::string_view content) {
   AtomicFile file(path);
   file.write(content);

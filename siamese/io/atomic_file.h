@@ -18,6 +18,9 @@ namespace siamese::io {
 // The whole file; DataError when it is missing, not a regular file or unreadable.
 std::string read_file(const std::filesystem::path& path);
 
+// The folder and those it lies in, where they are not there yet; SystemError when it cannot be made.
+void make_directory(const std::filesystem::path& dir);
+
 void write_file_atomic(const std::filesystem::path& path, std::string_view content);
 
 // What becomes of a file or folder that stands at the final path: it is replaced, or it is refused (UsageError),

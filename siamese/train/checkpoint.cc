@@ -72,10 +72,7 @@ fs::path save_checkpoint(const fs::path& run_dir, const RunConfig& config, const
 }
 
 void save_weights(const fs::path& folder, const RunConfig& config, const models::Model& model, bool overwrite) {
-  const fs::path parent = fs::absolute(folder / "..").lexically_normal();
-  std::error_code error;
-  fs::create_directories(parent, error);
-  if (error) throw SystemError(parent.string() + ": cannot be made: " + error.message());
+  io::make_directory(fs::absolute(folder / "..").lexically_normal());
   io::AtomicDirectory aside(folder);
   write_weights(aside.path(), config, model);
   aside.commit(check_free_for_weights(folder, overwrite));

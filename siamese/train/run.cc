@@ -68,7 +68,7 @@ RunResult start_run(const RunConfig& asked, const fs::path& run_dir, bool overwr
   apply_engine(asked.engine);
   const RunConfig config = kept_config(asked);
   Trainer trainer(config);  // refuses bad data and impossible models before the directory is touched
-  make_directory(run_dir);
+  io::make_directory(run_dir);
   const io::DirectoryLock lock(run_dir);
   check_free(run_dir, overwrite);  // another run may have come and gone meanwhile
   clear_for_run(run_dir);

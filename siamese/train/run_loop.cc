@@ -20,14 +20,6 @@
 namespace siamese::train {
 namespace fs = std::filesystem;
 
-void make_directory(const fs::path& dir) {
-  std::error_code error;
-  fs::create_directories(dir, error);
-  if (error || !fs::is_directory(dir)) {
-    throw SystemError(dir.string() + ": cannot be made: " + (error ? error.message() : "a file stands there"));
-  }
-}
-
 RunLoop::RunLoop(Trainer& trainer, fs::path dir, RunName name, const RunHooks& hooks)
     : trainer_(trainer),
       dir_(std::move(dir)),
@@ -124,7 +116,7 @@ void RunLoop::write_grid(eval::Evaluation& evaluation) const {
   constexpr int64_t kMost = 64;
   const at::Tensor& images = evaluation.samples->images;
   if (trainer_.config().data.source == data::Source::latents) return;
-  make_directory(dir_ / io::kSamplesFolder);
+  io::make_directory(dir_ / io::kSamplesFolder);
   const fs::path grid = fs::path(io::kSamplesFolder) / (io::checkpoint_name(evaluation.step) + ".png");
   io::write_png(dir_ / grid, eval::image_grid(images.narrow(0, 0, std::min(kMost, images.size(0)))));
   evaluation.samples->grid = grid.string();

@@ -59,7 +59,4 @@ class RunLoop {
   int64_t tried_step_;  // no save of this step is due: it was saved, or could not be
 };
 
-// SystemError when it cannot be made.
-void make_directory(const std::filesystem::path& dir);
-
 }  // namespace siamese::train

@@ -226,9 +226,7 @@ SweepRecord::SweepRecord(fs::path file) : file_(std::move(file)) {
 
 void SweepRecord::check_writable() const {
   const fs::path folder = io::folder_of(file_);
-  std::error_code error;
-  fs::create_directories(folder, error);
-  if (error) throw SystemError(folder.string() + ": cannot be made: " + error.message());
+  io::make_directory(folder);
   const bool file_allows = !is_taken(file_) || access(file_.c_str(), W_OK) == 0;
   if (access(folder.c_str(), W_OK) != 0 || !file_allows) {
     throw SystemError(file_.string() + ": the record of the sweep cannot be written: no permission");

@@ -28,6 +28,15 @@ TEST_F(AtomicFileTest, WritesAndReplacesWithoutLeftovers) {
   EXPECT_EQ(names(), std::vector<std::string>{"a.txt"});
 }
 
+TEST_F(AtomicFileTest, AFolderIsMadeWithThoseItLiesIn) {
+  make_directory(folder_ / "a" / "b");
+  make_directory(folder_ / "a" / "b");
+  EXPECT_TRUE(fs::is_directory(folder_ / "a" / "b"));
+  put("file", "x");
+  EXPECT_THROW(make_directory(folder_ / "file"), SystemError);
+  EXPECT_THROW(make_directory(folder_ / "file" / "below"), SystemError);
+}
+
 TEST_F(AtomicFileTest, WritesARelativePath) {
   const auto before = fs::current_path();
   fs::current_path(folder_);
