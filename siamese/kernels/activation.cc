@@ -15,10 +15,11 @@ using FloatVector = hn::Vec<Floats>;
 
 constexpr float kLog2E = 1.44269504F;
 
-// 2^(x c) for products from -124 to 127: half the work of Highway's Exp, which these kernels would wait for. x c = n +
-// f with |f| <= 1/2; n stands in the last bits of `shifted`, and goes from there into the exponent of 2^f = 1 + c1 f +
-// ...
-// + c6 f^6, coefficients fitted here by reweighted least squares to a relative error of 2e-9.
+// 2^(x c) for products from -124 to 127: half the work of Highway's Exp, which these kernels would wait for.
+//   x c = n + f,  n an integer, |f| <= 1/2          2^(x c) = 2^n 2^f
+//   2^f = 1 + c1 f + c2 f^2 + ... + c6 f^6          coefficients fitted here by reweighted least squares: relative
+//                                                   error 2e-9
+// n stands in the last bits of `shifted`, and goes from there into the exponent of 2^f.
 HWY_INLINE FloatVector power_of_two(FloatVector x, float c) {
   const Floats d;
   const hn::RebindToSigned<Floats> bits;
@@ -76,9 +77,10 @@ HWY_INLINE ValueAndSlope gelu_tanh(FloatVector x) {
   return {value, hn::MulAdd(hn::Mul(value, s.complement), inner_slope, s.value)};
 }
 
-// x Phi(x) and Phi(x) + x phi(x). erfc(z) = exp(-z^2) (c1 t + ... + c6 t^6), t = 1 / (1 + 0.39 z), z = |x| / sqrt(2):
-// coefficients fitted here, by reweighted least squares on [0, 5]; the error of erfc is below 1e-8. Below are the
-// halves of the coefficients: Phi(-|x|) = erfc(z) / 2.
+// gelu and its slope: x Phi(x) and Phi(x) + x phi(x), with Phi(-|x|) = erfc(z) / 2 and z = |x| / sqrt(2).
+//   erfc(z) = exp(-z^2) (c1 t + c2 t^2 + ... + c6 t^6),  t = 1 / (1 + 0.39 z)
+// The coefficients were fitted here by reweighted least squares on [0, 5]; the error of erfc is below 1e-8. The code
+// has their halves.
 HWY_INLINE ValueAndSlope gelu(FloatVector x) {
   const Floats d;
   const auto one = hn::Set(d, 1.0F);
@@ -115,7 +117,7 @@ void unary_backward(const Function& function, const float* x, const float* dy, f
   });
 }
 
-// How many rows ahead x is fetched: its halves take turns, which the hardware does not follow, and memory needs the
+// How many rows ahead x is prefetched: its halves take turns, which the hardware does not follow, and memory needs the
 // time of some hundred elements to answer.
 int64_t rows_ahead(int64_t cols) { return 1 + 512 / cols; }
 
@@ -126,7 +128,7 @@ void swiglu_forward(const float* x, float* y, int64_t row_begin, int64_t row_end
     const float* const up = x + 2 * row * cols;
     const float* const gate = up + cols;
     for_each_vector(0, cols, [&](int64_t i, auto access) HWY_ATTR {
-      fetch(ahead + i, up, gate);
+      prefetch(ahead + i, up, gate);
       const auto g = access.load(d, gate + i);
       access.store(hn::Mul(access.load(d, up + i), hn::Mul(g, sigmoid(g).value)), d, y + row * cols + i);
     });
@@ -140,7 +142,7 @@ void swiglu_backward(const float* x, const float* dy, float* dx, float* y, int64
   for (int64_t row = row_begin; row < row_end; ++row) {
     const int64_t at = 2 * row * cols;
     for_each_vector(0, cols, [&](int64_t i, auto access) HWY_ATTR {
-      fetch(at + ahead + i, x, x + cols, dx, dx + cols);
+      prefetch(at + ahead + i, x, x + cols, dx, dx + cols);
       const auto up = access.load(d, x + at + i);
       const ValueAndSlope gate = silu(access.load(d, x + at + cols + i));
       const auto grad = access.load(d, dy + row * cols + i);

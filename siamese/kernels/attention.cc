@@ -17,8 +17,8 @@ namespace siamese::kernels::HWY_NAMESPACE {
 int64_t attention_forward_scratch(const AttentionShape& shape) { return Scratch(shape, false).size; }
 int64_t attention_backward_scratch(const AttentionShape& shape) { return Scratch(shape, true).size; }
 
-// Scores -> their powers of two, relative to the row's largest; sum -> 1 / the row's sum of them. One step for all
-// rows, then the next: a row's reduction takes long to end, but others' can start.
+// p up to its sum: scores -> their powers of two, relative to the row's largest; sum -> 1 / the row's sum of them. One
+// step for all rows, then the next: a row's reduction takes long to end, but others' can start.
 HWY_INLINE void softmax_rows(const Block& block, float* p, float* max, float* sum, float* lse) {
   const auto seen = [&](int64_t i) { return block.task.keys_before(block.first + i + 1); };
   const int64_t stride = block.at.keys;
@@ -42,24 +42,31 @@ struct HeadForward {
   const float* next_v;
 };
 
+// What is read while the block's products are computed: the rows of the next block, then of the next head.
+HWY_INLINE void queue_next_rows(const Block& block, const HeadForward& head, PrefetchQueue& queue) {
+  const Task& task = block.task;
+  block.queue_next(head.q, head.next_q, task.qkv_stride, queue);
+  if (block.last()) queue.add(head.next_v, task.qkv_stride, task.tokens);
+  if (block.last()) queue.add(head.next_k, task.qkv_stride, task.tokens);
+  queue.spread(block.tiles_across_keys());
+}
+
+// out of one query head, a block of rows at a time: q, s = q k^T, p up to its sum, p v divided by it.
 void forward_head(const Task& task, const Scratch& at, const HeadForward& head, float* scratch) {
   const Floats d;
   float* const p = scratch + at.p;
   float* const q = scratch + at.q;
   float* const sum = scratch + at.row_a;
   float* const max = scratch + at.row_b;
-  const bool stream = can_stream(head.out, task.dim);
+  const bool past_cache = can_store_past_cache(head.out, task.dim);
   for (int64_t first = 0; first < task.tokens; first += at.block) {
     const Block block(task, at, first);
     for (int64_t i = 0; i < block.rows; ++i) {
       head_row(task.q_rows, head.q + (first + i) * task.qkv_stride, first + i, q + i * at.dim);
     }
-    Ahead ahead(task.dim);
-    block.ask_for_next(head.q, head.next_q, task.qkv_stride, ahead);
-    if (block.last()) ahead.add(head.next_v, task.qkv_stride, task.tokens);
-    if (block.last()) ahead.add(head.next_k, task.qkv_stride, task.tokens);
-    ahead.spread(block.tiles_across_keys());
-    block.across_keys(q, scratch + at.k_columns, ahead, [&](int64_t row, int64_t key, FloatVector value) HWY_ATTR {
+    PrefetchQueue queue(task.dim);
+    queue_next_rows(block, head, queue);
+    block.across_keys(q, scratch + at.k_columns, queue, [&](int64_t row, int64_t key, FloatVector value) HWY_ATTR {
       hn::StoreU(value, d, p + row * at.keys + key);
     });
     softmax_rows(block, p, max, sum, head.lse + first);
@@ -67,7 +74,7 @@ void forward_head(const Task& task, const Scratch& at, const HeadForward& head, 
     block.over_keys(p, scratch + at.v, [&](int64_t row, int64_t col, FloatVector value) HWY_ATTR {
       const auto result = hn::Mul(value, hn::Set(d, sum[row]));
       float* const to = out + row * task.out_stride + col;
-      if (col + lanes() <= task.dim) return store_result(WholeVector(), stream, result, to);
+      if (col + lanes() <= task.dim) return store_result(WholeVector(), past_cache, result, to);
       PartVector{static_cast<size_t>(task.dim - col)}.store(result, d, to);
     });
   }
@@ -135,55 +142,102 @@ struct HeadGradient {
   const float* next_v;
 };
 
+// A thread's rows of one block in backward (Scratch says what they hold).
+struct BlockRows {
+  BlockRows(const Scratch& at, float* scratch)
+      : p(scratch + at.p),
+        ds(scratch + at.ds),
+        q(scratch + at.q),
+        dq(scratch + at.dq),
+        d_out(scratch + at.d_out),
+        lse(scratch + at.row_a),
+        delta(scratch + at.row_b),
+        rstd(scratch + at.q_rstd) {}
+
+  float *p, *ds, *q, *dq, *d_out;
+  float *lse, *delta, *rstd;  // one number a row
+};
+
+// q, dout, lse and delta of the block; zeros in p and ds where a product reads past the diagonal and the scores' own
+// tile may not have written.
+HWY_INLINE void load_block(const Block& block, const HeadGradient& head, const BlockRows& to) {
+  const Floats d;
+  const Task& task = block.task;
+  const Scratch& at = block.at;
+  for (int64_t i = 0; i < block.rows; ++i) {
+    const int64_t token = block.first + i;
+    to.rstd[i] = head_row(task.q_rows, head.q + token * task.qkv_stride, token, to.q + i * at.dim);
+    to.delta[i] = gradient_row(head.d_out + token * task.out_stride, head.out + token * task.out_stride, task.dim,
+                               at.dim, to.d_out + i * at.dim);
+    to.lse[i] = head.lse[token] * kLog2E;
+    for (int64_t key = whole_vectors(task.keys_before(token + 1)); key < block.columns_read(i); key += lanes()) {
+      hn::StoreU(hn::Zero(d), d, to.p + i * at.keys + key);
+      hn::StoreU(hn::Zero(d), d, to.ds + i * at.keys + key);
+    }
+  }
+}
+
+HWY_INLINE void queue_next_rows(const Block& block, const HeadGradient& head, PrefetchQueue& queue) {
+  const Task& task = block.task;
+  block.queue_next(head.q, head.next_q, task.qkv_stride, queue);
+  block.queue_next(head.out, head.next_out, task.out_stride, queue);
+  block.queue_next(head.d_out, head.next_d_out, task.out_stride, queue);
+  if (block.last()) queue.add(head.next_v, task.qkv_stride, task.tokens);
+  if (block.last()) queue.add(head.next_k, task.qkv_stride, task.tokens);
+  queue.spread(2 * block.tiles_across_keys());
+}
+
+// p = 2^(s - lse), both in powers of two; 0 past the diagonal.
+HWY_INLINE void recompute_p(const Block& block, const float* k_columns, const BlockRows& rows, PrefetchQueue& queue) {
+  const Floats d;
+  // Copies of what the tiles need: through the structs each would be two loads more.
+  const Task& task = block.task;
+  float* const p = rows.p;
+  const float* const lse = rows.lse;
+  const int64_t first = block.first;
+  const int64_t stride = block.at.keys;
+  block.across_keys(rows.q, k_columns, queue, [&](int64_t row, int64_t key, FloatVector value) HWY_ATTR {
+    auto share = exp2_of_negative(hn::Sub(value, hn::Set(d, lse[row])));
+    const int64_t seen = task.keys_before(first + row + 1);
+    if (key + lanes() > seen) share = hn::IfThenElseZero(lanes_before(key, seen), share);
+    hn::StoreU(share, d, p + row * stride + key);
+  });
+}
+
+// ds / scale = p (dout . v - delta)
+HWY_INLINE void score_gradients(const Block& block, const float* v_columns, const BlockRows& rows,
+                                PrefetchQueue& queue) {
+  const Floats d;
+  const float* const p = rows.p;
+  float* const ds = rows.ds;
+  const float* const delta = rows.delta;
+  const int64_t stride = block.at.keys;
+  block.across_keys(rows.d_out, v_columns, queue, [&](int64_t row, int64_t key, FloatVector value) HWY_ATTR {
+    const auto share = hn::LoadU(d, p + row * stride + key);
+    hn::StoreU(hn::Mul(share, hn::Sub(value, hn::Set(d, delta[row]))), d, ds + row * stride + key);
+  });
+}
+
+// dq of one query head, and what it gives to dk and dv, which stay in the scratch until the task's last head.
 void backward_head(const Task& task, const Scratch& at, const HeadGradient& head, float* scratch) {
   const Floats d;
-  float* const p = scratch + at.p;
-  float* const ds = scratch + at.ds;
-  float* const q = scratch + at.q;
-  float* const dq = scratch + at.dq;
-  float* const d_out = scratch + at.d_out;
-  float* const lse = scratch + at.row_a;
-  float* const delta = scratch + at.row_b;
-  float* const rstd = scratch + at.q_rstd;
+  const BlockRows rows(at, scratch);
+  float* const dq = rows.dq;
   HeadRows back = task.q_rows;
   back.factor = task.scale;
   for (int64_t first = 0; first < task.tokens; first += at.block) {
     const Block block(task, at, first);
-    for (int64_t i = 0; i < block.rows; ++i) {
-      const int64_t token = first + i;
-      rstd[i] = head_row(task.q_rows, head.q + token * task.qkv_stride, token, q + i * at.dim);
-      delta[i] = gradient_row(head.d_out + token * task.out_stride, head.out + token * task.out_stride, task.dim,
-                              at.dim, d_out + i * at.dim);
-      lse[i] = head.lse[token] * kLog2E;
-      // What the scores' own tile may not reach.
-      for (int64_t key = whole_vectors(task.keys_before(token + 1)); key < block.columns_read(i); key += lanes()) {
-        hn::StoreU(hn::Zero(d), d, p + i * at.keys + key);
-        hn::StoreU(hn::Zero(d), d, ds + i * at.keys + key);
-      }
-    }
-    Ahead ahead(task.dim);
-    block.ask_for_next(head.q, head.next_q, task.qkv_stride, ahead);
-    block.ask_for_next(head.out, head.next_out, task.out_stride, ahead);
-    block.ask_for_next(head.d_out, head.next_d_out, task.out_stride, ahead);
-    if (block.last()) ahead.add(head.next_v, task.qkv_stride, task.tokens);
-    if (block.last()) ahead.add(head.next_k, task.qkv_stride, task.tokens);
-    ahead.spread(2 * block.tiles_across_keys());
-    block.across_keys(q, scratch + at.k_columns, ahead, [&](int64_t row, int64_t key, FloatVector value) HWY_ATTR {
-      auto share = exp2_of_negative(hn::Sub(value, hn::Set(d, lse[row])));
-      const int64_t seen = task.keys_before(first + row + 1);
-      if (key + lanes() > seen) share = hn::IfThenElseZero(lanes_before(key, seen), share);
-      hn::StoreU(share, d, p + row * at.keys + key);
-    });
-    block.across_keys(d_out, scratch + at.v_columns, ahead, [&](int64_t row, int64_t key, FloatVector value) HWY_ATTR {
-      const auto share = hn::LoadU(d, p + row * at.keys + key);
-      hn::StoreU(hn::Mul(share, hn::Sub(value, hn::Set(d, delta[row]))), d, ds + row * at.keys + key);
-    });
-    block.over_keys(ds, scratch + at.k, [&](int64_t row, int64_t col, FloatVector value) HWY_ATTR {
+    load_block(block, head, rows);
+    PrefetchQueue queue(task.dim);
+    queue_next_rows(block, head, queue);
+    recompute_p(block, scratch + at.k_columns, rows, queue);
+    score_gradients(block, scratch + at.v_columns, rows, queue);
+    block.over_keys(rows.ds, scratch + at.k, [&](int64_t row, int64_t col, FloatVector value) HWY_ATTR {
       hn::StoreU(value, d, dq + row * at.dim + col);
     });
-    block.over_rows(ds, q, scratch + at.dk);
-    block.over_rows(p, d_out, scratch + at.dv);
-    backward_rows(back, head.q, task.qkv_stride, first, block.rows, rstd, dq, head.d_q, head.d_gain);
+    block.over_rows(rows.ds, rows.q, scratch + at.dk);
+    block.over_rows(rows.p, rows.d_out, scratch + at.dv);
+    backward_rows(back, head.q, task.qkv_stride, first, block.rows, rows.rstd, dq, head.d_q, head.d_gain);
   }
 }
 

@@ -1,13 +1,19 @@
 // Attention from the projected q, k, v to what the output projection reads, one head at a time:
 //   q, k, v  each head's rows of qkv, with RMSNorm where there is a gain (kernels/rms_norm.h), then RoPE on q and k
-//   s_ij = q_i . k_j / sqrt(D),  j <= i when causal       lse_i = log sum_j exp(s_ij)       p_ij = exp(s_ij - lse_i)
+//   s_ij = q_i . k_j / sqrt(D),  j <= i when causal
+//   lse_i = log sum_j exp(s_ij)
+//   p_ij = exp(s_ij - lse_i)
 //   out_i = sum_j p_ij v_j
 // and backward, with delta_i = dout_i . out_i and ds_ij = p_ij (dout_i . v_j - delta_i) / sqrt(D):
-//   dq_i = sum_j ds_ij k_j      dk_j = sum_i ds_ij q_i      dv_j = sum_i p_ij dout_i
+//   dq_i = sum_j ds_ij k_j
+//   dk_j = sum_i ds_ij q_i
+//   dv_j = sum_i p_ij dout_i
 // then RoPE turned back and the norms' backward. Backward recomputes q, k, v and p; only qkv, out and lse are kept.
-//   qkv, dqkv: [B, T, (H + 2 Hkv) D]: the heads of q, then of k, then of v     out, dout: [B, T, H D]     lse: [B, H,
-//   T] cos, sin: [T, D / 2], half rotation (y1 = x1 cos - x2 sin, y2 = x2 cos + x1 sin)     gains: [D], shared by the
-//   heads
+//   qkv, dqkv  [B, T, (H + 2 Hkv) D]: the heads of q, then of k, then of v
+//   out, dout  [B, T, H D]
+//   lse        [B, H, T]
+//   cos, sin   [T, D / 2], half rotation: y1 = x1 cos - x2 sin, y2 = x2 cos + x1 sin
+//   gains      [D], shared by the heads
 // Query head h reads key/value head h / (H / Hkv). A task is one key/value head of one sample (task = b Hkv + head)
 // with the query heads that read it: tasks are independent, and what a task computes does not depend on the range.
 // A NaN or an infinity makes NaN of what it meets; a masked NaN may reach a few earlier rows (0 NaN is NaN).

@@ -1,5 +1,20 @@
-// What attention works on, included once per SIMD target: where things lie in the scratch, one task, k and v as
-// columns, the products of a block of query rows.
+// What attention works on (the equations stand in siamese/kernels/attention.h), included once per SIMD target:
+//   Scratch        where a thread's intermediate rows lie
+//   Task           one key/value head of one sample: where its heads lie in the caller's arrays
+//   head_columns   k or v of a task, as rows and as columns
+//   PrefetchQueue  rows that will be needed soon
+//   Block          some query rows of one head, and the three kinds of products they take part in
+//
+// Powers of two. The scores are kept as s log2(e), so that softmax needs exp2 only: q carries scale log2(e) in the
+// scratch, with scale = 1 / sqrt(D). Then p = 2^(s log2(e) - lse log2(e)). Backward computes ds / scale =
+// p (dout . v - delta) and puts back what is missing at the end, as the factor of a row:
+//   dq = scale sum_j (ds / scale)_j k_j                     factor scale
+//   dk = ln(2) sum_i (ds / scale)_i (scale log2(e) q_i)     factor ln(2) = 1 / log2(e)
+//
+// Who owns what: qkv, out, lse and their gradients are the caller's, and Task only says where in them. The scratch is
+// the caller's too, one for each thread; nothing in it outlives a task. Rows of q, k, v there are padded with zeros to
+// whole vectors; a row of scores or a column of k has room for `keys` floats, of which those past the last token are
+// never read as results.
 #include <algorithm>
 #include <cmath>
 
@@ -30,8 +45,21 @@ HWY_INLINE int64_t lanes() { return static_cast<int64_t>(hn::Lanes(Floats())); }
 HWY_INLINE int64_t in_vectors(int64_t floats) { return (floats + lanes() - 1) / lanes(); }
 HWY_INLINE int64_t whole_vectors(int64_t floats) { return in_vectors(floats) * lanes(); }
 
-// Where everything lies in the scratch; a float offset each. Rows of keys are an odd number of cache lines apart, since
-// a power of two would put a column into few sets of the cache.
+// Where everything lies in the scratch, each at its offset in floats. `block` query rows of one head at a time:
+//   k_columns  [D, keys]          k as columns                     both passes
+//   v          [T, dim]           v; in backward a few rows        (only its columns are needed there)
+//   k          [T, dim]           k; in forward a few rows         (likewise)
+//   q          [block, dim]       q scale log2(e)
+//   p          [block, keys]      scores, then p (in forward before the division by the row's sum)
+//   row_a, row_b [block]          forward: the row's sum and max   backward: lse log2(e) and delta
+// backward only:
+//   v_columns  [D, keys]          v as columns
+//   ds         [block, keys]      ds / scale
+//   d_out, dq  [block, dim]
+//   dk, dv     [T, dim]           added to by every block of every head of the task
+//   q_rstd, k_rstd, v_rstd        of the norms' rows
+// Rows of keys are an odd number of cache lines apart, since a power of two would put a column into few sets of the
+// cache.
 struct Scratch {
   Scratch(const AttentionShape& shape, bool backward) : dim(whole_vectors(shape.head_dim)) {
     const int64_t unit = std::max(kLineFloats, lanes());
@@ -127,11 +155,11 @@ void head_columns(const HeadRows& rows, const float* x, int64_t stride, int64_t 
   }
 }
 
-// Rows that will be needed soon. A head's rows lie far apart, so that no hardware foresees them, and asking for many at
-// once is waiting for them: they are asked for a few at a time, between the tiles of a product.
-class Ahead {
+// Rows that will be needed soon. A head's rows lie far apart, so that the hardware does not foresee them, and
+// prefetching many at once is waiting for them: they are prefetched a few at a time, between the tiles of a product.
+class PrefetchQueue {
  public:
-  explicit Ahead(int64_t dim) : dim_(dim) {}
+  explicit PrefetchQueue(int64_t dim) : dim_(dim) {}
 
   void add(const float* rows, int64_t stride, int64_t count) {
     if (rows == nullptr || count <= 0) return;
@@ -141,7 +169,7 @@ class Ahead {
   // From now on in `calls` equal parts.
   void spread(int64_t calls) { part_ = (waiting_ + calls - 1) / calls; }
 
-  HWY_INLINE void some() {
+  HWY_INLINE void prefetch_part() {
     for (int64_t i = 0; i < part_ && waiting_ > 0; ++i, --waiting_) {
       Rows& rows = lists_[lists_used_ - 1];
       for (int64_t j = 0; j < dim_; j += kLineFloats) hwy::Prefetch(rows.at + j);
@@ -163,7 +191,8 @@ class Ahead {
   Rows lists_[8];
 };
 
-// The products of a block of query rows [first, first + rows) of one head, with the causal part of each only.
+// The query rows [first, first + rows) of one head and their products. Each product skips what causality makes zero, in
+// whole tiles: a tile on the diagonal computes across it, and what it finds there has to be zero or masked.
 struct Block {
   const Task& task;
   const Scratch& at;
@@ -177,34 +206,34 @@ struct Block {
         rows(std::min(at.block, task.tokens - first)),
         keys(task.keys_before(first + rows)) {}
 
-  // How many columns of row i of p or ds a product may read: a tile on the diagonal reads across it, and finds zeros.
+  // How many columns of row i of p or ds a product may read; those past the diagonal must be zero.
   int64_t columns_read(int64_t i) const {
     return whole_vectors(std::min(keys, task.keys_before(first + i + kTallestTile)));
   }
   bool last() const { return first + rows == task.tokens; }
 
-  // The rows of the next block; `following` are those of the next head.
-  void ask_for_next(const float* head, const float* following, int64_t stride, Ahead& ahead) const {
-    if (last()) return ahead.add(following, stride, at.block);
-    ahead.add(head + (first + rows) * stride, stride, std::min(at.block, task.tokens - first - rows));
+  // Queues the rows of the next block; after the last one those of the head that follows.
+  void queue_next(const float* head, const float* following, int64_t stride, PrefetchQueue& queue) const {
+    if (last()) return queue.add(following, stride, at.block);
+    queue.add(head + (first + rows) * stride, stride, std::min(at.block, task.tokens - first - rows));
   }
   int64_t tiles_across_keys() const {
     constexpr int64_t kHeight = kTileRows<kTileVectors>;
     return (rows + kHeight - 1) / kHeight * ((in_vectors(keys) + kTileVectors - 1) / kTileVectors);
   }
 
-  // scores-like: rows x keys from q-like rows and k-like columns
+  // [rows, keys] = q k^T, or with d_out and v for them: from rows and columns, a sum over D.
   template <class Store>
-  HWY_INLINE void across_keys(const float* q, const float* columns, Ahead& ahead, const Store& store) const {
+  HWY_INLINE void across_keys(const float* q, const float* columns, PrefetchQueue& queue, const Store& store) const {
     tile_product(
         rows, in_vectors(keys), BroadcastMatrix{q, at.dim, 1}, RowMatrix{columns, at.keys},
         [&](int64_t row, int64_t count) HWY_ATTR {
-          ahead.some();
+          queue.prefetch_part();
           return TileRange{0, task.dim, in_vectors(task.keys_before(first + row + count))};
         },
         store);
   }
-  // p k-like: rows x dim, a sum over keys
+  // [rows, D] = p v, or ds k: a sum over the keys.
   template <class Store>
   HWY_INLINE void over_keys(const float* p, const float* k, const Store& store) const {
     tile_product(
@@ -214,7 +243,7 @@ struct Block {
         },
         store);
   }
-  // p^T q-like: keys x dim, a sum over the block's rows, added
+  // sum[keys, D] += ds^T q, or p^T d_out: a sum over the block's rows.
   HWY_INLINE void over_rows(const float* p, const float* q, float* sum) const {
     tile_product(
         keys, at.dim / lanes(), BroadcastMatrix{p, 1, at.keys}, RowMatrix{q, at.dim},

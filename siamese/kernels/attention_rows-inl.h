@@ -113,12 +113,12 @@ HWY_INLINE void rotate_back(const HeadRows& rows, int64_t token, float* HWY_REST
 HWY_INLINE void head_row_backward(const HeadRows& rows, const float* HWY_RESTRICT x, float rstd, int64_t token,
                                   float* HWY_RESTRICT dy, float* HWY_RESTRICT dx, float* HWY_RESTRICT dgain) {
   const Floats d;
-  const bool stream = can_stream(dx, rows.dim);
+  const bool past_cache = can_store_past_cache(dx, rows.dim);
   const auto factor = hn::Set(d, rows.factor);
   if (rows.cos != nullptr) rotate_back(rows, token, dy);
   if (rows.gain == nullptr) {
     for_each_vector(0, rows.dim, [&](int64_t i, auto access) HWY_ATTR {
-      store_result(access, stream, hn::Mul(access.load(d, dy + i), factor), dx + i);
+      store_result(access, past_cache, hn::Mul(access.load(d, dy + i), factor), dx + i);
     });
     return;
   }
@@ -137,7 +137,7 @@ HWY_INLINE void head_row_backward(const HeadRows& rows, const float* HWY_RESTRIC
     const auto n = hn::Mul(access.load(d, x + i), scale);
     const auto g = hn::Mul(dy_i, access.load(d, rows.gain + i));
     if (dgain != nullptr) access.store(hn::MulAdd(dy_i, n, access.load(d, dgain + i)), d, dgain + i);
-    store_result(access, stream, hn::Mul(scale, hn::NegMulAdd(n, projection, g)), dx + i);
+    store_result(access, past_cache, hn::Mul(scale, hn::NegMulAdd(n, projection, g)), dx + i);
   });
 }
 

@@ -23,7 +23,7 @@ void layer_norm_forward(const float* x, const float* gain, const float* bias, fl
     const float* row_x = x + row * cols;
     float* row_y = y + row * cols;
     const double total = sum_in_double(0, cols, [&](auto sum, int64_t i, auto access) HWY_ATTR {
-      fetch(i, row_y);
+      prefetch(i, row_y);
       return hn::Add(sum, hn::PromoteTo(dd, access.load(df, row_x + i)));
     });
     const auto wide_center = hn::Set(dd, total / count);
@@ -37,7 +37,7 @@ void layer_norm_forward(const float* x, const float* gain, const float* bias, fl
     const auto center = hn::Set(d, mean[row]);
     const auto scale = hn::Set(d, rstd[row]);
     for_each_vector(0, cols, [&](int64_t i, auto access) HWY_ATTR {
-      fetch(cols + i, row_x);
+      prefetch(cols + i, row_x);
       const auto normed = hn::Mul(hn::Sub(access.load(d, row_x + i), center), scale);
       const auto shift = load_or(access, d, bias, i, 0);
       access.store(hn::MulAdd(normed, load_or(access, d, gain, i, 1), shift), d, row_y + i);
@@ -57,7 +57,7 @@ void layer_norm_backward(const float* dy, const float* x, const float* gain, con
     float* row_dx = dx + row * cols;
     const auto wide_center = hn::Set(dd, static_cast<double>(mean[row]));
     const TwoSums sums = two_sums_in_double(0, cols, [&](auto& total, auto& dot, int64_t i, auto access) HWY_ATTR {
-      fetch(i, row_dx);
+      prefetch(i, row_dx);
       const auto g = hn::PromoteTo(dd, hn::Mul(access.load(df, row_dy + i), load_or(access, df, gain, i, 1)));
       total = hn::Add(total, g);
       // Outside a part g is 0, so the deviation there does not count.
@@ -69,7 +69,7 @@ void layer_norm_backward(const float* dy, const float* x, const float* gain, con
     // mean(g * n), kept beside the normalised row and not folded with rstd^2: that would underflow for large rows.
     const auto projection = hn::Set(d, static_cast<float>(sums.second * static_cast<double>(rstd[row]) / count));
     for_each_vector(0, cols, [&](int64_t i, auto access) HWY_ATTR {
-      fetch(cols + i, row_dy, row_x);
+      prefetch(cols + i, row_dy, row_x);
       const auto row_dy_i = access.load(d, row_dy + i);
       const auto normed = hn::Mul(hn::Sub(access.load(d, row_x + i), center), scale);
       const auto g = hn::Mul(row_dy_i, load_or(access, d, gain, i, 1));

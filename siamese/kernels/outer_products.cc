@@ -15,9 +15,17 @@
 HWY_BEFORE_NAMESPACE();
 namespace siamese::kernels::HWY_NAMESPACE {
 
-// A tile of dW is kOutputs tall and a panel wide. Its outputs' columns of dy (256 rows of 12 floats) stay in the first
-// cache, while the panels of x come past from the second: 768 KB of its 1 MB hold a block of them, the rest two slabs
-// of dy.
+// dW += dy^T x, from copies of dy and x that lie in the order in which they are read:
+//
+//   for each block of rows m of dy and x and of columns k of x      Blocks; x copied into `panels`
+//     for each slab of columns n of dy                              Slab; dy copied into `slab`
+//       for each tile, kOutputs of these n by a panel of these k    add_tile; summed over these m in registers
+// A panel is two vectors of columns of x, row after row; a tile's columns of dy lie likewise. While the tiles of a slab
+// are computed, the next slab (which may belong to the next block) is copied part by part.
+//
+// Who owns what: dy, x, dw and the scratch are the caller's. The scratch is [panels of a block | slab | slab], the two
+// slabs in turns. Sizes: a tile's columns of dy (256 rows of 12 floats) stay in the first cache while the panels come
+// past from the second, of whose 1 MB a block of panels takes 768 KB, the rest is for the slabs.
 inline constexpr int kPanelVectors = 2;
 inline constexpr int kOutputs = kTileRows<kPanelVectors>;
 inline constexpr int64_t kMostBlockRows = 256;
@@ -68,20 +76,20 @@ HWY_INLINE void pack_panels(const float* x, int64_t stride, int64_t rows, int64_
   }
 }
 
-// A slab: columns of dy in tiles of kOutputs (the last may be narrower), each of its rows next to one another. It is
-// packed a few rows at a time, between the tiles of the slab before it: its rows lie far apart, so that no hardware
-// foresees them, and those of the next call are asked for now.
+// Columns of dy as tiles of kOutputs columns (the last may be narrower), each of its rows next to one another. They
+// are copied in `calls` parts: the rows of dy lie far apart, so that the hardware does not foresee them, and each part
+// prefetches the next.
 class Slab {
  public:
-  Slab() = default;
+  Slab() = default;  // nothing to copy
   Slab(const float* dy, int64_t stride, int64_t rows, int64_t outputs, int64_t calls, float* to)
       : dy_(dy), stride_(stride), rows_(rows), outputs_(outputs), part_(parts_of(rows, calls)), to_(to) {
-    ask(0, part_);
+    prefetch_rows(0, part_);
   }
 
-  HWY_INLINE void pack_some() {
+  HWY_INLINE void pack_part() {
     const int64_t end = std::min(rows_, next_ + part_);
-    ask(end, std::min(rows_, end + part_));
+    prefetch_rows(end, std::min(rows_, end + part_));
     for (; next_ < end; ++next_) pack(next_);
   }
   HWY_INLINE void pack_rest() {
@@ -89,10 +97,10 @@ class Slab {
   }
 
  private:
-  HWY_INLINE void ask(int64_t begin, int64_t end) const {
+  HWY_INLINE void prefetch_rows(int64_t begin, int64_t end) const {
     for (int64_t row = begin; row < end; ++row) {
       const float* const from = dy_ + row * stride_;
-      for (int64_t i = 0; i < outputs_; i += kLine) __builtin_prefetch(from + i, 0, 3);
+      for (int64_t i = 0; i < outputs_; i += kLineFloats) __builtin_prefetch(from + i, 0, 3);
       __builtin_prefetch(from + outputs_ - 1, 0, 3);
     }
   }
@@ -106,20 +114,20 @@ class Slab {
     for (int64_t i = 0; output + i < outputs_; ++i) tile[i] = from[output + i];
   }
 
-  static constexpr int64_t kLine = 64 / sizeof(float);
   const float* dy_ = nullptr;
   int64_t stride_ = 0, rows_ = 0, outputs_ = 0, part_ = 0;
   float* to_ = nullptr;
   int64_t next_ = 0;
 };
 
+// dw[0..kRows)[0..columns) += what `rows` rows of a tile of dy and of a panel of x give; columns: at most a panel.
 template <int kRows>
 HWY_INLINE void add_tile(const float* HWY_RESTRICT dy, int64_t dy_step, const float* HWY_RESTRICT x, int64_t rows,
                          float* HWY_RESTRICT dw, int64_t in, int64_t columns) {
   const Floats d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   const int64_t panel = kPanelVectors * lanes;
-  // Asked for now, there when the sums are.
+  // Prefetched now, there when the sums are.
 #pragma GCC unroll 16
   for (int i = 0; i < kRows; ++i) {
 #pragma GCC unroll 4
@@ -158,53 +166,105 @@ HWY_INLINE void add_part_tile(int64_t outputs, const float* dy, int64_t dy_step,
   if constexpr (kRows > 1) add_part_tile<kRows / 2>(outputs, dy, dy_step, x, rows, dw, in, columns);
 }
 
-void add_outer_products(const float* dy, const float* x, float* dw, int64_t rows, int64_t out, int64_t in,
-                        int64_t out_begin, int64_t out_end, float* scratch) {
-  if (rows <= 0 || in <= 0 || out_begin >= out_end) return;
-  const Blocks blocks(rows, in);
-  float* const panels = scratch;
-  float* slab = panels + blocks.rows * blocks.columns;
-  float* next_slab = slab + blocks.rows * kSlabOutputs;
-  const auto slab_at = [&](int64_t row, int64_t output, int64_t calls, float* to) HWY_ATTR {
-    return Slab(dy + row * out + output, out, std::min(blocks.rows, rows - row),
-                std::min(kSlabOutputs, out_end - output), calls, to);
+class OuterProducts {
+ public:
+  HWY_INLINE OuterProducts(const float* dy, const float* x, float* dw, int64_t rows, int64_t out, int64_t in,
+                           int64_t out_begin, int64_t out_end, float* scratch)
+      : dy_(dy),
+        x_(x),
+        dw_(dw),
+        rows_(rows),
+        out_(out),
+        in_(in),
+        out_begin_(out_begin),
+        out_end_(out_end),
+        blocks_(rows, in),
+        panels_(scratch),
+        slab_(panels_ + blocks_.rows * blocks_.columns),
+        next_slab_(slab_ + blocks_.rows * kSlabOutputs) {}
+
+  HWY_INLINE void run() {
+    Place at{0, 0, out_begin_};
+    slab_at(at, 1, slab_).pack_rest();
+    for (;;) {
+      if (at.output == out_begin_) {
+        pack_panels(x_ + at.row * in_ + at.column, in_, block_rows(at), block_columns(at), blocks_.panel, panels_);
+      }
+      Place next = at;
+      const bool more = advance(next);
+      Slab next_slab;
+      if (more) next_slab = slab_at(next, tiles(at), next_slab_);
+      add_slab(at, next_slab);
+      if (!more) return;
+      next_slab.pack_rest();
+      std::swap(slab_, next_slab_);
+      at = next;
+    }
+  }
+
+ private:
+  // Where the loops over blocks and slabs stand: the first row and column of a block of x, the first output of a slab.
+  struct Place {
+    int64_t row, column, output;
   };
-  slab_at(0, out_begin, 1, slab).pack_rest();
-  for (int64_t row = 0; row < rows; row += blocks.rows) {
-    const int64_t block_rows = std::min(blocks.rows, rows - row);
-    for (int64_t column = 0; column < in; column += blocks.columns) {
-      const int64_t block_columns = std::min(blocks.columns, in - column);
-      pack_panels(x + row * in + column, in, block_rows, block_columns, blocks.panel, panels);
-      for (int64_t first = out_begin; first < out_end; first += kSlabOutputs) {
-        const int64_t slab_outputs = std::min(kSlabOutputs, out_end - first);
-        const int64_t tiles = parts_of(slab_outputs, kOutputs) * parts_of(block_columns, blocks.panel);
-        Slab next;
-        if (first + kSlabOutputs < out_end) {
-          next = slab_at(row, first + kSlabOutputs, tiles, next_slab);
-        } else if (column + blocks.columns < in) {
-          next = slab_at(row, out_begin, tiles, next_slab);
-        } else if (row + blocks.rows < rows) {
-          next = slab_at(row + blocks.rows, out_begin, tiles, next_slab);
+
+  HWY_INLINE bool advance(Place& at) const {
+    at.output += kSlabOutputs;
+    if (at.output < out_end_) return true;
+    at.output = out_begin_;
+    at.column += blocks_.columns;
+    if (at.column < in_) return true;
+    at.column = 0;
+    at.row += blocks_.rows;
+    return at.row < rows_;
+  }
+
+  HWY_INLINE int64_t block_rows(const Place& at) const { return std::min(blocks_.rows, rows_ - at.row); }
+  HWY_INLINE int64_t block_columns(const Place& at) const { return std::min(blocks_.columns, in_ - at.column); }
+  HWY_INLINE int64_t slab_outputs(const Place& at) const { return std::min(kSlabOutputs, out_end_ - at.output); }
+  HWY_INLINE int64_t tiles(const Place& at) const {
+    return parts_of(slab_outputs(at), kOutputs) * parts_of(block_columns(at), blocks_.panel);
+  }
+
+  HWY_INLINE Slab slab_at(const Place& at, int64_t calls, float* to) const {
+    return Slab(dy_ + at.row * out_ + at.output, out_, block_rows(at), slab_outputs(at), calls, to);
+  }
+
+  // The tiles of a slab with the block's panels; after each, a part of the next slab.
+  HWY_INLINE void add_slab(const Place& at, Slab& next_slab) const {
+    const int64_t rows = block_rows(at);
+    const int64_t columns = block_columns(at);
+    const int64_t all_outputs = slab_outputs(at);
+    for (int64_t output = 0; output < all_outputs; output += kOutputs) {
+      const int64_t outputs = std::min<int64_t>(kOutputs, all_outputs - output);
+      const float* const tile_dy = slab_ + output * rows;
+      for (int64_t i = 0; i < columns; i += blocks_.panel) {
+        float* const tile_dw = dw_ + (at.output + output) * in_ + at.column + i;
+        const float* const panel = panels_ + i * rows;
+        if (outputs == kOutputs) {
+          add_tile<kOutputs>(tile_dy, kOutputs, panel, rows, tile_dw, in_, columns - i);
+        } else {
+          add_part_tile<4>(outputs, tile_dy, outputs, panel, rows, tile_dw, in_, columns - i);
         }
-        for (int64_t output = 0; output < slab_outputs; output += kOutputs) {
-          const int64_t outputs = std::min<int64_t>(kOutputs, slab_outputs - output);
-          const float* const tile_dy = slab + output * block_rows;
-          for (int64_t i = 0; i < block_columns; i += blocks.panel) {
-            float* const tile_dw = dw + (first + output) * in + column + i;
-            const float* const panel = panels + i * block_rows;
-            if (outputs == kOutputs) {
-              add_tile<kOutputs>(tile_dy, kOutputs, panel, block_rows, tile_dw, in, block_columns - i);
-            } else {
-              add_part_tile<4>(outputs, tile_dy, outputs, panel, block_rows, tile_dw, in, block_columns - i);
-            }
-            next.pack_some();
-          }
-        }
-        next.pack_rest();
-        std::swap(slab, next_slab);
+        next_slab.pack_part();
       }
     }
   }
+
+  const float* dy_;
+  const float* x_;
+  float* dw_;
+  int64_t rows_, out_, in_, out_begin_, out_end_;
+  Blocks blocks_;
+  float* panels_;
+  float* slab_;
+  float* next_slab_;
+};
+
+void add_outer_products(const float* dy, const float* x, float* dw, int64_t rows, int64_t out, int64_t in,
+                        int64_t out_begin, int64_t out_end, float* scratch) {
+  if (rows <= 0 || in <= 0 || out_begin >= out_end) return;
+  OuterProducts(dy, x, dw, rows, out, in, out_begin, out_end, scratch).run();
 }
 
 }  // namespace siamese::kernels::HWY_NAMESPACE

@@ -22,14 +22,14 @@ void rms_norm_forward(const float* x, const float* gain, float eps, float* y, fl
     const float* row_x = x + row * cols;
     float* row_y = y + row * cols;
     const double squares = sum_in_double(0, cols, [&](auto sum, int64_t i, auto access) HWY_ATTR {
-      fetch(i, row_y);
+      prefetch(i, row_y);
       const auto value = hn::PromoteTo(dd, access.load(df, row_x + i));
       return hn::MulAdd(value, value, sum);
     });
     rstd[row] = static_cast<float>(1 / std::sqrt(squares / static_cast<double>(cols) + static_cast<double>(eps)));
     const auto scale = hn::Set(d, rstd[row]);
     for_each_vector(0, cols, [&](int64_t i, auto access) HWY_ATTR {
-      fetch(cols + i, row_x);
+      prefetch(cols + i, row_x);
       const auto normed = hn::Mul(access.load(d, row_x + i), scale);
       access.store(hn::Mul(normed, load_or(access, d, gain, i, 1)), d, row_y + i);
     });
@@ -46,7 +46,7 @@ void rms_norm_backward(const float* dy, const float* x, const float* gain, const
     const float* row_x = x + row * cols;
     float* row_dx = dx + row * cols;
     const double dot = sum_in_double(0, cols, [&](auto sum, int64_t i, auto access) HWY_ATTR {
-      fetch(i, row_dx);
+      prefetch(i, row_dx);
       const auto g = hn::Mul(access.load(df, row_dy + i), load_or(access, df, gain, i, 1));
       return hn::MulAdd(hn::PromoteTo(dd, g), hn::PromoteTo(dd, access.load(df, row_x + i)), sum);
     });
@@ -55,7 +55,7 @@ void rms_norm_backward(const float* dy, const float* x, const float* gain, const
     const auto projection =
         hn::Set(d, static_cast<float>(dot * static_cast<double>(rstd[row]) / static_cast<double>(cols)));
     for_each_vector(0, cols, [&](int64_t i, auto access) HWY_ATTR {
-      fetch(cols + i, row_dy, row_x);
+      prefetch(cols + i, row_dy, row_x);
       const auto row_dy_i = access.load(d, row_dy + i);
       const auto normed = hn::Mul(access.load(d, row_x + i), scale);
       const auto g = hn::Mul(row_dy_i, load_or(access, d, gain, i, 1));

@@ -6,6 +6,8 @@
 
 #include "hwy/highway.h"
 
+#include "siamese/kernels/past_cache.h"
+
 #if defined(SIAMESE_KERNELS_VECTORS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SIAMESE_KERNELS_VECTORS_INL_H_
 #undef SIAMESE_KERNELS_VECTORS_INL_H_
@@ -21,8 +23,6 @@ HWY_BEFORE_NAMESPACE();
 namespace siamese::kernels::HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
-
-inline constexpr int64_t kLineFloats = 16;  // a cache line
 
 using Floats = hn::ScalableTag<float>;
 using Doubles = hn::ScalableTag<double>;
@@ -73,17 +73,18 @@ struct PartVector {
   }
 };
 
-// Whether rows of results may go past the caches: whole cache lines only. Nothing here reads them again, and a plain
-// store would first fetch from memory what it overwrites.
-HWY_INLINE bool can_stream(const float* rows, int64_t dim) {
-  return dim % kLineFloats == 0 && reinterpret_cast<uintptr_t>(rows) % (kLineFloats * sizeof(float)) == 0;
+// A result, past the caches where can_store_past_cache allows it.
+template <class Access>
+HWY_INLINE void store_result(Access access, bool past_cache, hn::Vec<Floats> values, float* to) {
+  const Floats d;
+  if (past_cache) return hn::Stream(values, d, to);
+  access.store(values, d, to);
 }
 
-template <class Access>
-HWY_INLINE void store_result(Access access, bool stream, hn::Vec<Floats> values, float* to) {
-  const Floats d;
-  if (stream) return hn::Stream(values, d, to);
-  access.store(values, d, to);
+// The row that begins `at` floats into an array; null when there is no array.
+template <class T>
+HWY_INLINE T* row_or_null(T* array, int64_t at) {
+  return array == nullptr ? nullptr : array + at;
 }
 
 // The floats at `from`, or `otherwise` in every lane when there is no array.
@@ -101,14 +102,13 @@ HWY_INLINE void for_each_vector(int64_t begin, int64_t end, const Body& body) {
   if (i < end) body(i, PartVector{static_cast<size_t>(end - i)});
 }
 
-// Asks for the cache lines at rows + i (null: none): in a loop over a row, what the next loop will touch first. While a
-// row is computed in cache no load misses that the hardware could run ahead of, and memory and arithmetic would take
-// turns. Past the last row this asks for what is never used, which is harmless. Into the second level: in the first,
+// Prefetches the cache lines at rows + i (null: none): in a loop over a row, what the next loop will touch first. While
+// a row is computed in cache no load misses that the hardware could run ahead of, and memory and arithmetic would take
+// turns. Past the last row this prefetches what is never used, which is harmless. Into the second level: in the first,
 // which the rows of a loop fill, it would drive out what is still needed.
 template <class... Rows>
-HWY_INLINE void fetch(int64_t i, Rows... rows) {
-  constexpr int64_t kLine = 64 / sizeof(float);
-  if (i % kLine != 0) return;
+HWY_INLINE void prefetch(int64_t i, Rows... rows) {
+  if (i % kLineFloats != 0) return;
   ((rows == nullptr ? void() : __builtin_prefetch(rows + i, 0, 2)), ...);
 }
 

@@ -1,0 +1,194 @@
+// One row of a junction forward (the equation stands in siamese/kernels/junction.h), included once per SIMD target.
+//
+// Four steps, each one loop over the row; what a step wrote is still in the nearest cache when the next one reads it:
+//   1  branch_statistics   mean and rstd of z                                 only with a branch_norm R
+//   2  add_branch          b = R(z),  U = x + x_branch b,  V = y_skip y + y_branch b,  mean and rstd of U and V
+//   3  merge               X = P(U),  m = x_scale X + Q(V),  mean and rstd of m
+//   4  normalise_merge     input = input_scale I(m)                           only with an input_norm I
+// Without I step 3 already writes input = input_scale m. Without `input` the row ends after step 2.
+//
+// Who owns what: every array is the caller's; the pointers of ForwardRow stand at the row's first element.
+//   read     branch (z), x, y; gains, biases, x_scale          branch and x may be null
+//   written  y_sum (V) in 2; x_sum (U) in 2 or, beside an x_norm, in 3; x_out (X) in 3, where U waits from 2 to 3;
+//            input in 3 (m, when I follows) and 4; the norms' mean and rstd at the end of the step that sums them
+// No written array may be one of the read ones or another written one.
+#include <cstdint>
+
+#include "siamese/kernels/junction.h"
+#include "siamese/kernels/row_steps-inl.h"
+
+#if defined(SIAMESE_KERNELS_JUNCTION_FORWARD_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef SIAMESE_KERNELS_JUNCTION_FORWARD_INL_H_
+#undef SIAMESE_KERNELS_JUNCTION_FORWARD_INL_H_
+#else
+#define SIAMESE_KERNELS_JUNCTION_FORWARD_INL_H_
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace siamese::kernels::HWY_NAMESPACE {
+
+// kTwo: two streams. Known: which norms there are, as far as that is known when compiling (JunctionNorms).
+template <bool kLayer, bool kTwo, class Known>
+class ForwardRow {
+ public:
+  HWY_INLINE ForwardRow(const Junction& junction, const JunctionRows& rows, int64_t row)
+      : cols_(junction.cols),
+        x_branch_(junction.x_branch),
+        y_branch_(junction.y_branch),
+        y_skip_(junction.y_skip),
+        input_scale_(junction.input_scale),
+        x_scale_(junction.x_scale),
+        branch_norm_(junction.branch_norm, row),
+        x_norm_(junction.x_norm, row),
+        y_norm_(junction.y_norm, row),
+        input_norm_(junction.input_norm, row),
+        branch_(row_or_null(rows.branch, row * cols_)),
+        x_(row_or_null(rows.x, row * cols_)),
+        y_(rows.y + row * cols_),
+        x_sum_(row_or_null(rows.x_sum, row * cols_)),
+        y_sum_(row_or_null(rows.y_sum, row * cols_)),
+        x_out_(row_or_null(rows.x_out, row * cols_)),
+        input_(row_or_null(rows.input, row * cols_)),
+        u_waits_(kTwo && x_norm_.present() && x_sum_ != nullptr && input_ != nullptr),
+        past_cache_(u_waits_ && can_store_past_cache(x_sum_, cols_)),
+        u_row_(u_waits_ ? x_out_ : x_sum_) {}
+
+  HWY_INLINE void run() {
+    if (branch_norm_.present() && branch_ != nullptr) branch_statistics();
+    add_branch();
+    if (input_ == nullptr) return;
+    merge();
+    if (input_norm_.present()) normalise_merge();
+  }
+
+ private:
+  HWY_INLINE void branch_statistics() {
+    const Floats d;
+    RowSums<kLayer> sums;
+    for_each_vector(0, cols_, [&](int64_t i, auto access) HWY_ATTR {
+      prefetch(i, y_, y_sum_);
+      const auto z = access.load(d, branch_ + i);
+      sums.add(z, z);
+    });
+    branch_norm_.set_statistics(sums.total(), cols_);
+  }
+
+  HWY_INLINE void add_branch() {
+    const Floats d;
+    const auto x_branch = hn::Set(d, x_branch_);
+    const auto y_branch = hn::Set(d, y_branch_);
+    const auto y_skip = hn::Set(d, y_skip_);
+    RowSums<kLayer> u_sums;
+    RowSums<kLayer> v_sums;
+    for_each_vector(0, cols_, [&](int64_t i, auto access) HWY_ATTR {
+      prefetch(i, x_out_, input_);
+      const auto b = normed_branch(access, i);
+      auto v = access.load(d, y_ + i);
+      if constexpr (kTwo) {
+        auto u = access.load(d, x_ + i);
+        if (HWY_LIKELY(x_sum_ != nullptr)) {
+          u = hn::MulAdd(b, x_branch, u);
+          access.store(u, d, u_row_ + i);
+        }
+        u = access.zero_outside(d, u);
+        if (x_norm_.present()) u_sums.add(u, u);
+      }
+      if (HWY_LIKELY(y_sum_ != nullptr)) {
+        v = hn::MulAdd(b, y_branch, hn::Mul(v, y_skip));
+        access.store(v, d, y_sum_ + i);
+      }
+      v = access.zero_outside(d, v);
+      if (y_norm_.present()) v_sums.add(v, v);
+    });
+    if (x_norm_.present()) x_norm_.set_statistics(u_sums.total(), cols_);
+    if (y_norm_.present()) y_norm_.set_statistics(v_sums.total(), cols_);
+  }
+
+  HWY_INLINE void merge() {
+    const Floats d;
+    const float* const u_row = x_sum_ == nullptr ? x_ : u_row_;
+    const float* const v_row = y_sum_ == nullptr ? y_ : y_sum_;
+    const auto scale = hn::Set(d, input_scale_);
+    RowSums<kLayer> sums;
+    for_each_vector(0, cols_, [&](int64_t i, auto access) HWY_ATTR {
+      prefetch(cols_ + i, branch_, x_, y_);
+      if (!input_norm_.present()) prefetch(cols_ + i, x_sum_through_cache(), y_sum_);
+      auto merged = access.load(d, v_row + i);
+      if (y_norm_.present()) merged = y_norm_.affine(access, i, y_norm_.normalised(merged));
+      if constexpr (kTwo) merged = hn::Add(scaled_x(access, i, access.load(d, u_row + i)), merged);
+      if (input_norm_.present()) {
+        access.store(merged, d, input_ + i);
+        merged = access.zero_outside(d, merged);
+        sums.add(merged, merged);
+      } else {
+        access.store(hn::Mul(merged, scale), d, input_ + i);
+      }
+    });
+    if (input_norm_.present()) input_norm_.set_statistics(sums.total(), cols_);
+  }
+
+  HWY_INLINE void normalise_merge() {
+    const Floats d;
+    const auto scale = hn::Set(d, input_scale_);
+    for_each_vector(0, cols_, [&](int64_t i, auto access) HWY_ATTR {
+      prefetch(cols_ + i, x_sum_through_cache(), y_sum_);
+      const auto normed = input_norm_.normalised(access.load(d, input_ + i));
+      access.store(hn::Mul(input_norm_.affine(access, i, normed), scale), d, input_ + i);
+    });
+  }
+
+  // b; 0 without a branch.
+  template <class Access>
+  HWY_INLINE FloatVector normed_branch(Access access, int64_t i) const {
+    if (HWY_UNLIKELY(branch_ == nullptr)) return hn::Zero(Floats());
+    const auto z = access.load(Floats(), branch_ + i);
+    return branch_norm_.present() ? branch_norm_.affine(access, i, branch_norm_.normalised(z)) : z;
+  }
+
+  // x_scale X from U, on whose last reading X and a waiting U are written.
+  template <class Access>
+  HWY_INLINE FloatVector scaled_x(Access access, int64_t i, FloatVector value) const {
+    const Floats d;
+    if (x_norm_.present()) {
+      if (u_waits_) store_result(access, past_cache_, value, x_sum_ + i);
+      value = x_norm_.affine(access, i, x_norm_.normalised(value));
+      access.store(value, d, x_out_ + i);
+    }
+    if (HWY_UNLIKELY(x_scale_ != nullptr)) value = hn::Mul(value, access.load(d, x_scale_ + i));
+    return value;
+  }
+
+  // Prefetching what is stored past the caches would bring in what that store avoids.
+  HWY_INLINE float* x_sum_through_cache() const { return past_cache_ ? nullptr : x_sum_; }
+
+  int64_t cols_;
+  float x_branch_, y_branch_, y_skip_, input_scale_;
+  const float* x_scale_;
+  RowNormAt<kLayer, Known::branch> branch_norm_;
+  RowNormAt<kLayer, Known::x> x_norm_;
+  RowNormAt<kLayer, Known::y> y_norm_;
+  RowNormAt<kLayer, Known::input> input_norm_;
+  const float* branch_;
+  const float* x_;
+  const float* y_;
+  float* x_sum_;
+  float* y_sum_;
+  float* x_out_;
+  float* input_;
+  // Nobody but backward reads U when X is normalised. So it waits in X's place and goes to x_sum at its last reading,
+  // past the caches: a plain store would first fetch from memory what it overwrites.
+  bool u_waits_;
+  bool past_cache_;
+  float* u_row_;
+};
+
+// Everything is inlined: a loop's running sums and the pointers above would otherwise live in memory.
+template <bool kLayer, bool kTwo, class Known>
+HWY_FLATTEN void forward_row(const Junction& junction, const JunctionRows& rows, int64_t row) {
+  ForwardRow<kLayer, kTwo, Known>(junction, rows, row).run();
+}
+
+}  // namespace siamese::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif  // per target
