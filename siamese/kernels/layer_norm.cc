@@ -45,8 +45,27 @@ void layer_norm_forward(const float* x, const float* gain, const float* bias, fl
   }
 }
 
+// The gradients of gain and bias alone.
+void add_parameter_gradients(const float* dy, const float* x, const float* mean, const float* rstd, float* dgain,
+                             float* dbias, int64_t row_begin, int64_t row_end, int64_t cols) {
+  const Floats d;
+  for (int64_t row = row_begin; row < row_end; ++row) {
+    const float* row_dy = dy + row * cols;
+    const float* row_x = x + row * cols;
+    const auto center = hn::Set(d, mean[row]);
+    const auto scale = hn::Set(d, rstd[row]);
+    for_each_vector(0, cols, [&](int64_t i, auto access) HWY_ATTR {
+      const auto row_dy_i = access.load(d, row_dy + i);
+      const auto normed = hn::Mul(hn::Sub(access.load(d, row_x + i), center), scale);
+      if (dgain != nullptr) access.store(hn::MulAdd(row_dy_i, normed, access.load(d, dgain + i)), d, dgain + i);
+      if (dbias != nullptr) access.store(hn::Add(row_dy_i, access.load(d, dbias + i)), d, dbias + i);
+    });
+  }
+}
+
 void layer_norm_backward(const float* dy, const float* x, const float* gain, const float* mean, const float* rstd,
                          float* dx, float* dgain, float* dbias, int64_t row_begin, int64_t row_end, int64_t cols) {
+  if (dx == nullptr) return add_parameter_gradients(dy, x, mean, rstd, dgain, dbias, row_begin, row_end, cols);
   const Floats d;
   const Doubles dd;
   const FloatsOfDoubles df;

@@ -15,7 +15,7 @@ namespace siamese::kernels {
 void layer_norm_forward(const float* x, const float* gain, const float* bias, float eps, float* y, float* mean,
                         float* rstd, int64_t row_begin, int64_t row_end, int64_t cols);
 
-// Overwrites dx for the rows; ADDS their share to dgain and to dbias (each null: not wanted), row after row.
+// Overwrites dx for the rows; ADDS their share to dgain and to dbias, row after row. Each may be null: not wanted.
 void layer_norm_backward(const float* dy, const float* x, const float* gain, const float* mean, const float* rstd,
                          float* dx, float* dgain, float* dbias, int64_t row_begin, int64_t row_end, int64_t cols);
 

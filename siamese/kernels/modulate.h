@@ -23,8 +23,8 @@ struct Modulation {
 // Overwrites y for the tokens [row_begin, row_end), counted through the samples.
 void modulate_forward(const Modulation& by, const float* x, float* y, int64_t row_begin, int64_t row_end);
 
-// Overwrites dx, dscale and dshift (null: not wanted) of one sample in the columns [col_begin, col_end). The sums run
-// from the first token to the last; a column's result does not depend on the range it is computed in.
+// Overwrites dx, dscale and dshift (which may be null: not wanted) of one sample in the columns [col_begin, col_end).
+// The sums run from the first token to the last; a column's result does not depend on the range it is computed in.
 void modulate_backward(const Modulation& by, const float* dy, const float* x, float* dx, float* dscale, float* dshift,
                        int64_t sample, int64_t col_begin, int64_t col_end);
 

@@ -36,8 +36,27 @@ void rms_norm_forward(const float* x, const float* gain, float eps, float* y, fl
   }
 }
 
+// The gradient of the gain alone.
+void add_gain_gradient(const float* dy, const float* x, const float* rstd, float* dgain, int64_t row_begin,
+                       int64_t row_end, int64_t cols) {
+  const Floats d;
+  for (int64_t row = row_begin; row < row_end; ++row) {
+    const float* row_dy = dy + row * cols;
+    const float* row_x = x + row * cols;
+    const auto scale = hn::Set(d, rstd[row]);
+    for_each_vector(0, cols, [&](int64_t i, auto access) HWY_ATTR {
+      const auto normed = hn::Mul(access.load(d, row_x + i), scale);
+      access.store(hn::MulAdd(access.load(d, row_dy + i), normed, access.load(d, dgain + i)), d, dgain + i);
+    });
+  }
+}
+
 void rms_norm_backward(const float* dy, const float* x, const float* gain, const float* rstd, float* dx, float* dgain,
                        int64_t row_begin, int64_t row_end, int64_t cols) {
+  if (dx == nullptr) {
+    if (dgain != nullptr) add_gain_gradient(dy, x, rstd, dgain, row_begin, row_end, cols);
+    return;
+  }
   const Floats d;
   const Doubles dd;
   const FloatsOfDoubles df;

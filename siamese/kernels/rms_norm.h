@@ -13,7 +13,7 @@ namespace siamese::kernels {
 void rms_norm_forward(const float* x, const float* gain, float eps, float* y, float* rstd, int64_t row_begin,
                       int64_t row_end, int64_t cols);
 
-// Overwrites dx for the rows; ADDS their share to dgain (null: not wanted), row after row.
+// Overwrites dx for the rows; ADDS their share to dgain, row after row. Each may be null: not wanted.
 void rms_norm_backward(const float* dy, const float* x, const float* gain, const float* rstd, float* dx, float* dgain,
                        int64_t row_begin, int64_t row_end, int64_t cols);
 

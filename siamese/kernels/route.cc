@@ -40,6 +40,22 @@ double sum_of_chosen(const float* p, const int64_t* chosen, int64_t k) {
   return sum;
 }
 
+// Adds dv_r to dp at the r-th choice.
+void add_weight_gradients(const RouteShape& shape, const float* p, const int64_t* chosen, const float* dweights,
+                          float* dp) {
+  const int64_t k = shape.per_row;
+  const double total = shape.renormalise ? sum_of_chosen(p, chosen, k) : 1;
+  double common = 0;
+  if (shape.renormalise) {
+    for (int64_t r = 0; r < k; ++r) {
+      common += static_cast<double>(dweights[r]) * static_cast<double>(p[chosen[r]]) / total;
+    }
+  }
+  for (int64_t r = 0; r < k; ++r) {
+    dp[chosen[r]] += static_cast<float>((static_cast<double>(dweights[r]) - common) / total);
+  }
+}
+
 }  // namespace
 
 void route_forward(const RouteShape& shape, const float* logits, float* p, float* normalizer, int64_t* chosen,
@@ -65,20 +81,13 @@ void route_backward(const RouteShape& shape, const float* p, const float* normal
   const int64_t k = shape.per_row;
   for (int64_t row = begin; row < end; ++row) {
     const float* const row_p = p + row * experts;
-    const int64_t* const row_chosen = chosen + row * k;
-    const float* const row_dw = dweights + row * k;
     float* const dp = dlogits + row * experts;
-    std::copy(dmean, dmean + experts, dp);
-    const double total = shape.renormalise ? sum_of_chosen(row_p, row_chosen, k) : 1;
-    double common = 0;
-    if (shape.renormalise) {
-      for (int64_t r = 0; r < k; ++r) {
-        common += static_cast<double>(row_dw[r]) * static_cast<double>(row_p[row_chosen[r]]) / total;
-      }
+    if (dmean != nullptr) {
+      std::copy(dmean, dmean + experts, dp);
+    } else {
+      std::fill(dp, dp + experts, 0.0F);
     }
-    for (int64_t r = 0; r < k; ++r) {
-      dp[row_chosen[r]] += static_cast<float>((static_cast<double>(row_dw[r]) - common) / total);
-    }
+    if (dweights != nullptr) add_weight_gradients(shape, row_p, chosen + row * k, dweights + row * k, dp);
     double mean = 0;
     for (int64_t e = 0; e < experts; ++e) mean += static_cast<double>(row_p[e]) * static_cast<double>(dp[e]);
     const double shift = 2 * dz * static_cast<double>(normalizer[row]) - mean;

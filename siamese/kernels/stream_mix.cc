@@ -14,8 +14,14 @@
 HWY_BEFORE_NAMESPACE();
 namespace siamese::kernels::HWY_NAMESPACE {
 
-// A weighted sum of rows. What a row of forward and of backward is made of: a row is read once from memory and then,
-// for each sum it is part of, from the nearest cache.
+// A row of forward and of backward is made of weighted sums of rows (the outputs, ds_i, dz) and of dot products (dM,
+// db). Each array's row is read once from memory and then, for each sum it is part of, from the nearest cache.
+//
+// Who owns what: every array is the caller's. PerStream holds a pointer for each stream or output, those past the
+// count unused; rows_at makes pointers to one row of them. With a norm, backward computes the row before the norm again
+// in the thread's scratch, where its gradient then takes the place of d_outputs[0].
+
+// A weighted sum of rows; of none: 0.
 class WeightedRows {
  public:
   void add(const float* row, float weight) {
@@ -25,6 +31,8 @@ class WeightedRows {
 
   void sum(int64_t cols, float* to) const {
     switch (count_) {
+      case 0:
+        return sum_of<0>(cols, to);
       case 1:
         return sum_of<1>(cols, to);
       case 2:
@@ -50,7 +58,8 @@ class WeightedRows {
     const auto w3 = hn::Set(d, weights_[3]);
     const auto w4 = hn::Set(d, weights_[4]);
     for_each_vector(0, cols, [&](int64_t i, auto access) HWY_ATTR {
-      auto sum = hn::Mul(access.load(d, r0 + i), w0);
+      auto sum = hn::Zero(d);
+      if constexpr (kCount > 0) sum = hn::Mul(access.load(d, r0 + i), w0);
       if constexpr (kCount > 1) sum = hn::MulAdd(access.load(d, r1 + i), w1, sum);
       if constexpr (kCount > 2) sum = hn::MulAdd(access.load(d, r2 + i), w2, sum);
       if constexpr (kCount > 3) sum = hn::MulAdd(access.load(d, r3 + i), w3, sum);
@@ -99,7 +108,7 @@ HWY_INLINE void dots_with(int count, const float* a, const PerStream<const float
 template <class T>
 HWY_INLINE PerStream<T> rows_at(const PerStream<T>& arrays, int64_t at) {
   PerStream<T> rows{};
-  for (size_t i = 0; i < rows.size(); ++i) rows[i] = arrays[i] == nullptr ? nullptr : arrays[i] + at;
+  for (size_t i = 0; i < rows.size(); ++i) rows[i] = row_or_null(arrays[i], at);
   return rows;
 }
 
@@ -119,31 +128,33 @@ template <bool kLayer>
 using MixNorm = RowNormAt<kLayer, Presence::unknown>;
 
 template <bool kLayer>
-void mix_row(const StreamMix& mix, const StreamMixRows& rows, int64_t row) {
+HWY_INLINE void norm_row(MixNorm<kLayer>& norm, int64_t cols, float* row) {
   const Floats d;
-  const int64_t cols = mix.cols;
-  const int64_t at = row * cols;
-  const PerStream<const float> streams = rows_at(rows.streams, at);
-  const PerStream<float> outputs = rows_at(rows.outputs, at);
-  const float* const matrix = mix.matrix + coefficients_at(mix, row, mix.outputs * mix.streams);
-  for (int j = 0; j < mix.outputs; ++j) {
-    WeightedRows sum = mixed(mix, matrix + j * mix.streams, streams);
-    if (rows.branch != nullptr)
-      sum.add(rows.branch + at, mix.branch_weights[coefficients_at(mix, row, mix.outputs) + j]);
-    sum.sum(cols, outputs[static_cast<size_t>(j)]);
-  }
-  MixNorm<kLayer> norm(mix.norm, row);
-  if (!norm.present()) return;
-  float* const out = outputs[0];
   RowSums<kLayer> sums;
   for_each_vector(0, cols, [&](int64_t i, auto access) HWY_ATTR {
-    const auto value = access.load(d, out + i);
+    const auto value = access.load(d, row + i);
     sums.add(value, value);
   });
   norm.set_statistics(sums.total(), cols);
   for_each_vector(0, cols, [&](int64_t i, auto access) HWY_ATTR {
-    access.store(norm.affine(access, i, norm.normalised(access.load(d, out + i))), d, out + i);
+    access.store(norm.affine(access, i, norm.normalised(access.load(d, row + i))), d, row + i);
   });
+}
+
+template <bool kLayer>
+void mix_row(const StreamMix& mix, const StreamMixRows& rows, int64_t row) {
+  const int64_t at = row * mix.cols;
+  const PerStream<const float> streams = rows_at(rows.streams, at);
+  const float* const matrix = mix.matrix + coefficients_at(mix, row, mix.outputs * mix.streams);
+  for (int j = 0; j < mix.outputs; ++j) {
+    WeightedRows sum = mixed(mix, matrix + j * mix.streams, streams);
+    if (rows.branch != nullptr) {
+      sum.add(rows.branch + at, mix.branch_weights[coefficients_at(mix, row, mix.outputs) + j]);
+    }
+    sum.sum(mix.cols, rows.outputs[static_cast<size_t>(j)] + at);
+  }
+  MixNorm<kLayer> norm(mix.norm, row);
+  if (norm.present()) norm_row(norm, mix.cols, rows.outputs[0] + at);
 }
 
 // The gradient of the row before its norm, in `before`, which comes in as that row itself.
@@ -170,44 +181,90 @@ HWY_INLINE void norm_row_backward(MixNorm<kLayer>& norm, const float* dy, const 
   });
 }
 
+// The outputs whose gradient came, without gaps: the gradient's row and which output it is.
+struct GivenGradients {
+  int count = 0;
+  PerStream<const float> rows{};
+  std::array<int, kMaxMixedStreams> outputs{};
+};
+
+HWY_INLINE GivenGradients given_gradients(const StreamMix& mix, const StreamMixGradients& g, int64_t at) {
+  GivenGradients given;
+  for (int j = 0; j < mix.outputs; ++j) {
+    const float* const rows = g.d_outputs[static_cast<size_t>(j)];
+    if (rows == nullptr) continue;
+    given.rows[static_cast<size_t>(given.count)] = rows + at;
+    given.outputs[static_cast<size_t>(given.count++)] = j;
+  }
+  return given;
+}
+
+// A row's dot products put into, or added to, the gradient of M or b. (The compiler does not know that count is at most
+// kMaxMixedStreams, and would warn.)
+HWY_INLINE void give(const StreamMix& mix, const double* dots, int count, float* to) {
+  for (int k = 0; k < count && k < kMaxMixedStreams; ++k) {
+    to[k] = static_cast<float>(mix.each_row ? dots[k] : to[k] + dots[k]);
+  }
+}
+
+HWY_INLINE void matrix_gradient(const StreamMix& mix, const GivenGradients& given,
+                                const PerStream<const float>& streams, float* d_matrix) {
+  if (mix.each_row) std::fill_n(d_matrix, mix.outputs * mix.streams, 0.0F);
+  double dots[kMaxMixedStreams];
+  for (size_t k = 0; k < static_cast<size_t>(given.count); ++k) {
+    dots_with(mix.streams, given.rows[k], streams, mix.cols, dots);
+    give(mix, dots, mix.streams, d_matrix + given.outputs[k] * mix.streams);
+  }
+}
+
+HWY_INLINE void branch_weights_gradient(const StreamMix& mix, const GivenGradients& given, const float* branch,
+                                        float* d_weights) {
+  if (mix.each_row) std::fill_n(d_weights, mix.outputs, 0.0F);
+  if (given.count == 0) return;
+  double dots[kMaxMixedStreams];
+  dots_with(given.count, branch, given.rows, mix.cols, dots);
+  for (size_t k = 0; k < static_cast<size_t>(given.count); ++k) give(mix, dots + k, 1, d_weights + given.outputs[k]);
+}
+
+// to = start + sum_j weights[stride j] D_j, of the gradients that came; start null: 0.
+HWY_INLINE void gradient_sum(const GivenGradients& given, const float* start, const float* weights, int stride,
+                             int64_t cols, float* to) {
+  WeightedRows sum;
+  if (start != nullptr) sum.add(start, 1);
+  for (size_t k = 0; k < static_cast<size_t>(given.count); ++k) {
+    sum.add(given.rows[k], weights[stride * given.outputs[k]]);
+  }
+  sum.sum(cols, to);
+}
+
 template <bool kLayer>
 void mix_row_backward(const StreamMix& mix, const StreamMixGradients& g, int64_t row) {
   const int64_t cols = mix.cols;
   const int64_t at = row * cols;
-  const PerStream<const float> streams = rows_at(g.streams, at);
-  const PerStream<const float> through = rows_at(g.through, at);
-  PerStream<const float> d_outputs = rows_at(g.d_outputs, at);
   const int64_t matrix_at = coefficients_at(mix, row, mix.outputs * mix.streams);
+  const int64_t weights_at = coefficients_at(mix, row, mix.outputs);
+  const PerStream<const float> streams = rows_at(g.streams, at);
   const float* const matrix = mix.matrix + matrix_at;
+  GivenGradients given = given_gradients(mix, g, at);
   MixNorm<kLayer> norm(mix.norm, row);
-  if (norm.present()) {
+  if (norm.present() && given.count > 0) {
     mixed(mix, matrix, streams).sum(cols, g.scratch);
-    norm_row_backward(norm, d_outputs[0], g.norm, cols, g.scratch, g.scratch + cols);
-    d_outputs[0] = g.scratch;
+    norm_row_backward(norm, given.rows[0], g.norm, cols, g.scratch, g.scratch + cols);
+    given.rows[0] = g.scratch;
   }
-
-  double dots[kMaxMixedStreams];
-  const auto give = [&](float* to, int count) {
-    for (int k = 0; k < count; ++k) to[k] = static_cast<float>(mix.each_row ? dots[k] : to[k] + dots[k]);
-  };
-  for (int j = 0; j < mix.outputs; ++j) {
-    dots_with(mix.streams, d_outputs[static_cast<size_t>(j)], streams, cols, dots);
-    give(g.d_matrix + matrix_at + j * mix.streams, mix.streams);
-  }
+  if (g.d_matrix != nullptr) matrix_gradient(mix, given, streams, g.d_matrix + matrix_at);
   for (int i = 0; i < mix.streams; ++i) {
     const auto stream = static_cast<size_t>(i);
-    WeightedRows sum;
-    if (through[stream] != nullptr) sum.add(through[stream], 1);
-    for (int j = 0; j < mix.outputs; ++j) sum.add(d_outputs[static_cast<size_t>(j)], matrix[j * mix.streams + i]);
-    sum.sum(cols, g.d_streams[stream] + at);
+    if (g.d_streams[stream] == nullptr) continue;
+    gradient_sum(given, row_or_null(g.through[stream], at), matrix + i, mix.streams, cols, g.d_streams[stream] + at);
   }
   if (g.branch == nullptr) return;
-  const int64_t weights_at = coefficients_at(mix, row, mix.outputs);
-  dots_with(mix.outputs, g.branch + at, d_outputs, cols, dots);
-  give(g.d_branch_weights + weights_at, mix.outputs);
-  WeightedRows sum;
-  for (int j = 0; j < mix.outputs; ++j) sum.add(d_outputs[static_cast<size_t>(j)], mix.branch_weights[weights_at + j]);
-  sum.sum(cols, g.d_branch + at);
+  if (g.d_branch_weights != nullptr) {
+    branch_weights_gradient(mix, given, g.branch + at, g.d_branch_weights + weights_at);
+  }
+  if (g.d_branch != nullptr) {
+    gradient_sum(given, nullptr, mix.branch_weights + weights_at, 1, cols, g.d_branch + at);
+  }
 }
 
 void stream_mix_forward(const StreamMix& mix, const StreamMixRows& rows, int64_t row_begin, int64_t row_end) {

@@ -45,13 +45,14 @@ struct StreamMixGradients {
   // What forward saw.
   PerStream<const float> streams{};
   const float* branch = nullptr;
-  // What comes back.
+  // What comes back; null: 0.
   PerStream<const float> d_outputs{};
-  PerStream<const float> through{};  // T; null: 0
-  // Overwritten.
+  PerStream<const float> through{};  // T
+  // Overwritten; null: not wanted.
   PerStream<float> d_streams{};
   float* d_branch = nullptr;
-  // In the shape of M and b; OVERWRITTEN where each row has its own, ADDED to, row after row, where one serves all.
+  // In the shape of M and b; OVERWRITTEN where each row has its own, ADDED to, row after row, where one serves all;
+  // null: not wanted.
   float* d_matrix = nullptr;
   float* d_branch_weights = nullptr;
   RowNormGradient norm;      // ADDED to
