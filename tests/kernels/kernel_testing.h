@@ -5,12 +5,14 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <deque>
 #include <string>
 #include <vector>
 
 #include <gtest/gtest.h>
 
 #include "siamese/base/random.h"
+#include "siamese/kernels/past_cache.h"
 #include "siamese/kernels/simd.h"
 
 namespace siamese::kernels {
@@ -43,6 +45,24 @@ inline std::vector<float> random_floats(int64_t size, const std::string& name, d
   return values;
 }
 
+// Copies that begin `offset` floats past the begin of a cache line and stay where they are.
+class LineArrays {
+ public:
+  explicit LineArrays(int64_t offset) : offset_(offset) {}
+
+  float* add(const std::vector<float>& values) {
+    auto& array = arrays_.emplace_back(values.size() + static_cast<size_t>(kLineFloats + offset_));
+    float* begin = array.data();
+    while (reinterpret_cast<uintptr_t>(begin) % (kLineFloats * sizeof(float)) != 0) ++begin;
+    std::copy(values.begin(), values.end(), begin + offset_);
+    return begin + offset_;
+  }
+
+ private:
+  int64_t offset_;
+  std::deque<std::vector<float>> arrays_;
+};
+
 inline std::vector<double> widen(const std::vector<float>& values) { return {values.begin(), values.end()}; }
 
 // Every |actual - expected| within its bound; NaN is in no bound.
@@ -55,6 +75,14 @@ inline void expect_within(const std::vector<float>& actual, const std::vector<do
     ASSERT_TRUE(error <= bound[i] * kSlack) << what << "[" << i << "] is " << actual[i] << ", expected " << expected[i]
                                             << ", off by " << error << " where " << bound[i] << " is allowed";
   }
+}
+
+// Every |actual - expected| within `tolerance` of the largest |expected| of the tensor (of `least`, if that is more).
+inline void expect_close(const std::vector<float>& actual, const std::vector<double>& expected, double tolerance,
+                         const std::string& what, double least = 0) {
+  double largest = least;
+  for (const double value : expected) largest = std::max(largest, std::abs(value));
+  expect_within(actual, expected, std::vector<double>(expected.size(), tolerance * largest), what);
 }
 
 inline bool same_bits(const float* a, const float* b, int64_t size) {

@@ -190,6 +190,18 @@ TEST_P(LayerNorm, NullGradientsAreNotWanted) {
   EXPECT_FALSE(same_bits(dgain_before, without.dgain));
 }
 
+TEST_P(LayerNorm, NullDxIsNotWanted) {
+  for (const int64_t cols : {1, 31, 64, 257}) {
+    Case with(4, cols), without(4, cols);
+    for (Case* c : {&with, &without}) c->forward(0, 4);
+    with.backward(0, 4);
+    layer_norm_backward(without.dy.data(), without.x.data(), without.gain, without.mean.data(), without.rstd.data(),
+                        nullptr, without.dgain.data(), without.dbias.data(), 0, 4, cols);
+    EXPECT_TRUE(same_bits(with.dgain, without.dgain)) << cols;
+    EXPECT_TRUE(same_bits(with.dbias, without.dbias)) << cols;
+  }
+}
+
 // A constant row has no deviation: exactly the bias comes out.
 TEST_P(LayerNorm, ConstantRowsGiveTheBias) {
   for (float constant : {0.0f, 3.7f, -1e18f}) {

@@ -148,6 +148,17 @@ TEST_P(RmsNorm, NullDgainIsNotWanted) {
   EXPECT_TRUE(same_bits(with.dx, without.dx));
 }
 
+TEST_P(RmsNorm, NullDxIsNotWanted) {
+  for (const int64_t cols : {1, 31, 64, 257}) {
+    Case with(4, cols), without(4, cols);
+    for (Case* c : {&with, &without}) c->forward(0, 4);
+    with.backward(0, 4);
+    rms_norm_backward(without.dy.data(), without.x.data(), without.gain, without.rstd.data(), nullptr,
+                      without.dgain.data(), 0, 4, cols);
+    EXPECT_TRUE(same_bits(with.dgain, without.dgain)) << cols;
+  }
+}
+
 TEST_P(RmsNorm, ZeroRowsAreTamedByEps) {
   Case c(2, 33);
   std::fill(c.x.begin(), c.x.end(), 0.0f);

@@ -93,5 +93,26 @@ TEST(Route, BackwardIsTheSlopeOfTheReference) {
   }
 }
 
+TEST(Route, NullGradientsAreZero) {
+  for (const auto& shape : shapes()) {
+    const Routed got(shape);
+    const auto dweights = random_floats(kRows * shape.per_row, "dweights");
+    const auto dmean = random_floats(shape.experts, "dmean");
+    const std::vector<float> no_dweights(dweights.size(), 0.0F), no_dmean(dmean.size(), 0.0F);
+    for (const bool weights : {false, true}) {
+      for (const bool mean : {false, true}) {
+        std::vector<float> null(got.logits.size(), kUntouched), zero(got.logits.size(), kUntouched);
+        const auto backward = [&](const float* dw, const float* dm, std::vector<float>& dlogits) {
+          route_backward(shape, got.p.data(), got.normalizer.data(), got.chosen.data(), dw, dm, 0.7, dlogits.data(), 0,
+                         kRows);
+        };
+        backward(weights ? dweights.data() : nullptr, mean ? dmean.data() : nullptr, null);
+        backward((weights ? dweights : no_dweights).data(), (mean ? dmean : no_dmean).data(), zero);
+        for (size_t i = 0; i < zero.size(); ++i) EXPECT_EQ(null[i], zero[i]) << weights << mean << " " << i;
+      }
+    }
+  }
+}
+
 }  // namespace route_test
 }  // namespace siamese::kernels

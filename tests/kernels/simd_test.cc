@@ -14,7 +14,9 @@ TEST(Simd, LevelIsTheBestTarget) {
 
 TEST(Simd, ForcingATargetIsSeenByTheNextCall) {
   const std::vector<int64_t> targets = simd_targets();
+#if defined(__x86_64__)  // on 64-bit Arm NEON is in every CPU, and the only level
   EXPECT_GE(targets.size(), 2u) << "the tests at every SIMD level would test one";
+#endif
   for (int64_t target : targets) {
     force_simd_target(target);
     EXPECT_EQ(simd_level(), simd_name(target));

@@ -49,6 +49,8 @@ std::vector<Shape> shapes() {
   return all;
 }
 
+enum Wanted { kStreams = 1, kBranch = 2, kMatrix = 4, kWeights = 8, kNorm = 16, kOddStreams = 32, kAllWanted = 31 };
+
 // One problem and its float result. Backward's sums start from random numbers: they are added to.
 struct Case {
   Case(const Shape& s, int64_t width, int64_t row_count = kRows) : shape(s), rows(row_count), cols(width) {
@@ -87,6 +89,10 @@ struct Case {
   }
   Case(const Case&) = delete;
 
+  // Whether a gradient comes to output j, and whether that of stream i is wanted; if not, the kernel gets a null.
+  bool gives(size_t j) const { return (given >> j & 1) != 0; }
+  bool wants_stream(size_t i) const { return (wanted & kStreams) != 0 || ((wanted & kOddStreams) != 0 && i % 2 == 1); }
+
   void forward(int64_t begin, int64_t end) {
     StreamMixRows data;
     for (size_t i = 0; i < static_cast<size_t>(shape.streams); ++i) data.streams[i] = streams[i].data();
@@ -99,15 +105,17 @@ struct Case {
     StreamMixGradients g;
     for (size_t i = 0; i < static_cast<size_t>(shape.streams); ++i) {
       g.streams[i] = streams[i].data();
-      g.d_streams[i] = d_streams[i].data();
+      if (wants_stream(i)) g.d_streams[i] = d_streams[i].data();
       if (shape.through) g.through[i] = through[i].data();
     }
-    for (size_t j = 0; j < static_cast<size_t>(shape.outputs); ++j) g.d_outputs[j] = d_outputs[j].data();
+    for (size_t j = 0; j < static_cast<size_t>(shape.outputs); ++j) {
+      if (gives(j)) g.d_outputs[j] = d_outputs[j].data();
+    }
     g.branch = shape.branch ? z.data() : nullptr;
-    g.d_branch = d_z.data();
-    g.d_matrix = d_matrix.data();
-    g.d_branch_weights = d_weights.data();
-    g.norm = {d_gain.data(), d_bias.data()};
+    if ((wanted & kBranch) != 0) g.d_branch = d_z.data();
+    if ((wanted & kMatrix) != 0) g.d_matrix = d_matrix.data();
+    if ((wanted & kWeights) != 0) g.d_branch_weights = d_weights.data();
+    if ((wanted & kNorm) != 0) g.norm = {d_gain.data(), d_bias.data()};
     g.scratch = scratch.data();
     stream_mix_backward(mix, g, begin, end);
   }
@@ -121,6 +129,8 @@ struct Case {
 
   Shape shape;
   int64_t rows, cols;
+  int given = 15;           // a bit for each output
+  int wanted = kAllWanted;  // of the bits above
   std::vector<float> matrix, weights, z, gain, bias, d_z, d_matrix, d_weights, d_gain, d_bias, mean, rstd, scratch;
   std::vector<std::vector<float>> streams, d_outputs, through, outputs, d_streams;
   StreamMix mix;
@@ -136,12 +146,8 @@ std::vector<Row> rows_at(const std::vector<std::vector<float>>& arrays, int coun
   return rows;
 }
 
-// Float rounding of a few steps, relative to the largest value there is.
-void expect_rows(const std::vector<float>& actual, const Row& expected, const std::string& what) {
-  double largest = 0;
-  for (const double value : expected) largest = std::max(largest, std::abs(value));
-  expect_within(actual, expected, Row(expected.size(), 32 * kUlp * (1 + largest)), what);
-}
+// Float rounding of a few steps, relative to the largest value of the tensor.
+constexpr double kTolerance = 32 * kUlp;
 
 // The terms of <d_j, s_i> without their signs: behind a norm they cancel almost to nothing, their roundings do not.
 Row magnitudes(const reference::MixedRow& mix, const reference::NormState& state, const std::vector<Row>& streams,
@@ -170,11 +176,13 @@ void place(Row& expected, const Row& values, bool each_row, int64_t row) {
   }
 }
 
-void expect_equals_reference(const Shape& s, int64_t cols) {
-  const std::string what = s.text(cols);
-  Case c(s, cols);
+// Of the results that are wanted; the others have to be as they were.
+void expect_equals_reference(Case& c, const std::string& what) {
+  const Shape& s = c.shape;
+  const int64_t cols = c.cols;
   Row d_matrix = widen(c.d_matrix), d_weights = widen(c.d_weights), d_z;
-  Row matrix_bound(d_matrix.size(), 0.0);
+  Row matrix_bound;
+  for (const double value : d_matrix) matrix_bound.push_back(std::abs(value));
   std::vector<Row> outputs(kMaxMixedStreams), d_streams(kMaxMixedStreams);
   reference::MixedRowGradients g;
   g.gain = widen(c.d_gain);
@@ -193,7 +201,10 @@ void expect_equals_reference(const Shape& s, int64_t cols) {
     reference::NormState state;
     const Row z = row_at(c.z, row, cols);
     const auto out = reference::mix_forward(mix, streams, z, state);
-    const auto d_outputs = rows_at(c.d_outputs, s.outputs, row, cols);
+    auto d_outputs = rows_at(c.d_outputs, s.outputs, row, cols);
+    for (size_t j = 0; j < d_outputs.size(); ++j) {
+      if (!c.gives(j)) d_outputs[j].assign(static_cast<size_t>(cols), 0.0);
+    }
     reference::mix_backward(mix, state, streams, z, d_outputs, through, g);
     const auto append = [](Row& to, const Row& from) { to.insert(to.end(), from.begin(), from.end()); };
     Row matrix_row;
@@ -210,21 +221,24 @@ void expect_equals_reference(const Shape& s, int64_t cols) {
   c.backward(0, 2);
   c.backward(2, kRows);
   for (int j = 0; j < s.outputs; ++j) {
-    expect_rows(c.outputs[static_cast<size_t>(j)], outputs[static_cast<size_t>(j)], what + " out " + std::to_string(j));
+    expect_close(c.outputs[static_cast<size_t>(j)], outputs[static_cast<size_t>(j)], kTolerance,
+                 what + " out " + std::to_string(j));
   }
-  for (int i = 0; i < s.streams; ++i) {
-    expect_rows(c.d_streams[static_cast<size_t>(i)], d_streams[static_cast<size_t>(i)],
-                what + " ds " + std::to_string(i));
+  const auto expect = [&](const std::vector<float>& actual, const Row& expected, bool wanted, const std::string& name) {
+    if (wanted) return expect_close(actual, expected, kTolerance, what + " " + name);
+    EXPECT_TRUE(same_bits(actual, std::vector<float>(actual.size(), kUntouched))) << what << " " << name;
+  };
+  for (size_t i = 0; i < static_cast<size_t>(s.streams); ++i) {
+    expect(c.d_streams[i], d_streams[i], c.wants_stream(i), "ds " + std::to_string(i));
   }
-  for (double& bound : matrix_bound) bound = 32 * kUlp * (1 + bound);
-  expect_within(c.d_matrix, d_matrix, matrix_bound, what + " dM");
-  if (s.branch) {
-    expect_rows(c.d_weights, d_weights, what + " db");
-    expect_rows(c.d_z, d_z, what + " dz");
-  }
-  if (s.norm == Normed::no) return;
-  expect_rows(c.d_gain, g.gain, what + " dgain");
-  expect_rows(c.d_bias, g.bias, what + " dbias");
+  if (s.branch) expect(c.d_z, d_z, (c.wanted & kBranch) != 0, "dz");
+  // dM and db are sums of terms of either sign: their roundings are those of the terms.
+  for (double& bound : matrix_bound) bound *= kTolerance;
+  if ((c.wanted & kMatrix) != 0) expect_within(c.d_matrix, d_matrix, matrix_bound, what + " dM");
+  if (s.branch && (c.wanted & kWeights) != 0) expect_close(c.d_weights, d_weights, kTolerance, what + " db");
+  if (s.norm == Normed::no || (c.wanted & kNorm) == 0) return;
+  expect_close(c.d_gain, g.gain, kTolerance, what + " dgain");
+  expect_close(c.d_bias, g.bias, kTolerance, what + " dbias");
 }
 
 TEST_P(StreamMixes, ForwardAndBackwardEqualTheReference) {
@@ -232,7 +246,24 @@ TEST_P(StreamMixes, ForwardAndBackwardEqualTheReference) {
     for (const int64_t cols : {1, 31, 32, 33, 257}) {
       // Of one number a norm keeps the sign: its gradient is the difference of almost equal numbers.
       if (cols == 1 && shape.norm != Normed::no) continue;
-      expect_equals_reference(shape, cols);
+      Case c(shape, cols);
+      expect_equals_reference(c, shape.text(cols));
+    }
+  }
+}
+
+// A gradient that did not come is a null pointer, as is one that is not wanted.
+TEST_P(StreamMixes, AnySetOfGradientsEqualsTheReference) {
+  for (const Shape& shape : shapes()) {
+    for (int given = 0; given < 1 << shape.outputs; ++given) {
+      for (int wanted = 0; wanted <= kAllWanted; wanted += given % 3 + 1) {
+        Case c(shape, 19);
+        c.given = given;
+        c.wanted = (wanted & kStreams) != 0 ? wanted : wanted | kOddStreams;
+        expect_equals_reference(
+            c, shape.text(19) + " given " + std::to_string(given) + " wanted " + std::to_string(wanted));
+        if (HasFailure()) return;
+      }
     }
   }
 }
