@@ -3,7 +3,7 @@
 #   make test    from a clean clone to all checks and tests passed; .ci/run calls exactly this
 .DEFAULT_GOAL := build
 .NOTPARALLEL:
-.PHONY: build demo bench test check asan fuzz lint format examples setup clean help
+.PHONY: build demo bench test check asan fuzz cross-arm64 lint format examples setup clean help
 
 SIAMESE := build/release/siamese
 RUN_CLANG_TIDY := run-clang-tidy
@@ -61,6 +61,15 @@ fuzz: ## feed every file reader with invented bytes, FUZZ_SECONDS=60 each (FUZZ=
 	cmake --build --preset fuzz
 	$(call say,Fuzzing)
 	fuzz/run.sh $(FUZZ_SECONDS) $(FUZZ)
+
+cross-arm64: ## the torch-free rooms for 64-bit Arm, by Debian's cross compiler, tested under qemu (installs both)
+	@./setup.sh g++-aarch64-linux-gnu qemu-user
+	$(call say,Unpacking the arm64 libraries into build/arm64-sysroot)
+	tools/arm64_sysroot.sh build/arm64-sysroot
+	$(call say,Building and running the torch-free rooms for arm64)
+	cmake --preset cross-arm64
+	cmake --build --preset cross-arm64
+	ctest --preset cross-arm64 -j $$(nproc)
 
 examples: build ## build and run the examples against an installed tree
 	tools/build_examples.sh
