@@ -26,6 +26,8 @@ apt_arm64 update || echo "arm64_sysroot: some package lists could not be fetched
 (cd "$apt_folder/packages" && apt_arm64 download "${packages[@]}")
 
 for package in "$apt_folder"/packages/*.deb; do dpkg-deb -x "$package" "$root"; done
+# zlib is in /lib, where nobody looks: Debian's /lib is /usr/lib.
+cp -a "$root/lib/." "$root/usr/lib/"
 # Links with absolute targets would leave the folder.
 find "$root" -type l -lname '/*' | while read -r link; do ln -sfn "$root$(readlink "$link")" "$link"; done
 echo "${packages[*]}" >"$done_mark"
