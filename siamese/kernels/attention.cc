@@ -187,8 +187,10 @@ HWY_INLINE void queue_next_rows(const Block& block, const HeadGradient& head, Pr
   queue.spread(2 * block.tiles_across_keys());
 }
 
-// p = 2^(s - lse), both in powers of two; 0 past the diagonal.
-HWY_INLINE void recompute_p(const Block& block, const float* k_columns, const BlockRows& rows, PrefetchQueue& queue) {
+// p = 2^(s - lse), both in powers of two; 0 past the diagonal. Static, as the next: else its
+// lambda is a symbol that the linker may replace, which costs a call for each vector (2 % of backward).
+static HWY_INLINE void recompute_p(const Block& block, const float* k_columns, const BlockRows& rows,
+                                   PrefetchQueue& queue) {
   const Floats d;
   // Copies of what the tiles need: through the structs each would be two loads more.
   const Task& task = block.task;
@@ -205,8 +207,8 @@ HWY_INLINE void recompute_p(const Block& block, const float* k_columns, const Bl
 }
 
 // ds / scale = p (dout . v - delta)
-HWY_INLINE void score_gradients(const Block& block, const float* v_columns, const BlockRows& rows,
-                                PrefetchQueue& queue) {
+static HWY_INLINE void score_gradients(const Block& block, const float* v_columns, const BlockRows& rows,
+                                       PrefetchQueue& queue) {
   const Floats d;
   const float* const p = rows.p;
   float* const ds = rows.ds;
