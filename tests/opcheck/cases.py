@@ -54,11 +54,76 @@ def norm_cases():
         yield "layer_norm_backward", layer_backward
 
 
+def linear_cases():
+    for dtype, (strided, bias, grad) in itertools.product(TYPES, ((True, True, True), (False, True, False), (False, False, True))):
+
+        def linear(dtype=dtype, strided=strided, bias=bias, grad=grad):
+            weight = tensor(7, 5, dtype=dtype).t() if strided else tensor(5, 7, dtype=dtype)
+            b = tensor(5, dtype=dtype, grad=True) if bias else None
+            return (tensor(2, 3, 7, dtype=dtype, grad=grad, strided=strided), weight.requires_grad_(), b)
+
+        def backward(linear=linear, wanted=(grad, True, bias)):
+            x, weight, _ = detached(linear())
+            return (tensor(2, 3, 5, dtype=x.dtype), x, weight, list(wanted))
+
+        yield "linear", linear
+        yield "linear_forward", lambda linear=linear: detached(linear())
+        yield "linear_backward", backward
+
+
+def activation_cases():
+    for dtype, (kind, strided, grad) in itertools.product(TYPES, (("swiglu", True, True), ("gelu", False, True), ("gelu_tanh", True, False))):
+
+        def activation(dtype=dtype, kind=kind, strided=strided, grad=grad):
+            return (kind, tensor(2, 3, 6, dtype=dtype, grad=grad, strided=strided))
+
+        def backward(activation=activation):
+            kind, x = detached(activation())
+            return (kind, torch.randn_like(torch.ops.siamese.activation(kind, x)), x)
+
+        yield "activation", activation
+        yield "activation_forward", lambda activation=activation: detached(activation())
+        yield "activation_backward", backward
+    for dtype, strided, op in itertools.product(TYPES, (True, False), ("silu", "sigmoid")):
+
+        def pointwise(dtype=dtype, strided=strided):
+            return (tensor(2, 3, 5, dtype=dtype, grad=True, strided=strided),)
+
+        def pointwise_backward(pointwise=pointwise):
+            (x,) = detached(pointwise())
+            return (torch.randn_like(x), x)
+
+        yield op, pointwise
+        yield f"{op}_forward", lambda pointwise=pointwise: detached(pointwise())
+        yield f"{op}_backward", pointwise_backward
+
+
+def feed_forward_cases():
+    for dtype, (kind, strided, bias) in itertools.product(TYPES, (("swiglu", True, True), ("gelu", False, False), ("gelu_tanh", False, True))):
+        inner = 10 if kind == "swiglu" else 5
+
+        def forward(dtype=dtype, kind=kind, strided=strided, bias=bias, inner=inner):
+            biases = [tensor(size, dtype=dtype, grad=True) if bias else None for size in (inner, 7)]
+            w_in = tensor(7, inner, dtype=dtype).t() if strided else tensor(inner, 7, dtype=dtype)
+            x = tensor(2, 3, 7, dtype=dtype, grad=not strided, strided=strided)
+            return (kind, x, w_in.requires_grad_(), biases[0], tensor(7, 5, dtype=dtype, grad=strided), biases[1])
+
+        def backward(forward=forward, wanted=(not strided, True, bias, strided, bias)):
+            args = detached(forward())
+            kind, x, w_in, _, w_out, _ = args
+            _, projected = torch.ops.siamese.feed_forward_forward(*args)
+            return (kind, torch.randn_like(x), x, projected, w_in, w_out, list(wanted))
+
+        yield "feed_forward", forward
+        yield "feed_forward_forward", lambda forward=forward: detached(forward())
+        yield "feed_forward_backward", backward
+
+
 def detached(args: tuple) -> tuple:
     return tuple(arg.detach() if isinstance(arg, torch.Tensor) else arg for arg in args)
 
 
 CASES: dict[str, list] = {}
-for group in (norm_cases,):
+for group in (activation_cases, feed_forward_cases, linear_cases, norm_cases):
     for op, case in group():
         CASES.setdefault(op, []).append(case)

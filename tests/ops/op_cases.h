@@ -24,6 +24,9 @@ struct OpCase {
 std::vector<OpCase> op_cases();
 
 // One for each op file.
+std::vector<OpCase> activation_cases();
+std::vector<OpCase> feed_forward_cases();
+std::vector<OpCase> linear_cases();
 std::vector<OpCase> norm_cases();
 
 }  // namespace siamese::ops
