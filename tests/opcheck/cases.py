@@ -119,11 +119,79 @@ def feed_forward_cases():
         yield "feed_forward_backward", backward
 
 
+def modulate_cases():
+    for dtype, (strided, grad) in itertools.product(TYPES, ((True, True), (False, True), (False, False))):
+
+        def vectors(count, dtype=dtype, strided=strided, grad=grad):
+            """Parts of one wider tensor, or of its transpose."""
+            wide = tensor(7 * count, 2, dtype=dtype).t() if strided else tensor(2, 7 * count, dtype=dtype)
+            return [part.detach().requires_grad_(grad) for part in wide.chunk(count, 1)]
+
+        def modulate(vectors=vectors, dtype=dtype, strided=strided):
+            return (tensor(2, 3, 7, dtype=dtype, grad=True, strided=strided), *vectors(2))
+
+        def modulate_backward(modulate=modulate, wanted=(True, grad, strided)):
+            x, _, scale = detached(modulate())
+            return (torch.randn_like(x), x, scale, list(wanted))
+
+        def gate(modulate=modulate):
+            x, by, _ = modulate()
+            return (x, by)
+
+        def gate_backward(gate=gate, wanted=(grad, not strided)):
+            x, by = detached(gate())
+            return (torch.randn_like(x), x, by, list(wanted))
+
+        yield "modulate", modulate
+        yield "modulate_forward", lambda modulate=modulate: detached(modulate())
+        yield "modulate_backward", modulate_backward
+        yield "gate", gate
+        yield "gate_forward", lambda gate=gate: detached(gate())
+        yield "gate_backward", gate_backward
+
+
+def rope_cases():
+    for dtype, (strided, grad) in itertools.product(TYPES, ((True, True), (False, True), (False, False))):
+
+        def rope(dtype=dtype, strided=strided, grad=grad):
+            tables = [tensor(3, 1, 4, dtype=dtype, strided=strided) for _ in range(2)]
+            return (tensor(2, 3, 2, 8, dtype=dtype, grad=grad, strided=strided), *tables)
+
+        yield "rope", rope
+        yield "rope_forward", lambda rope=rope: detached(rope())
+        yield "rope_backward", lambda rope=rope: detached(rope())
+
+
+def attention_cases():
+    kinds = ((4, 2, True, True, "qkv"), (2, 2, False, False, "k"), (3, 1, True, False, ""))  # heads, ..., gains
+    for dtype, (heads, kv_heads, causal, rotated, gains) in itertools.product(TYPES, kinds):
+
+        def attention(dtype=dtype, heads=heads, kv_heads=kv_heads, causal=causal, rotated=rotated, gains=gains):
+            qkv = tensor(2, 5, (heads + 2 * kv_heads) * 4, dtype=dtype, grad=gains != "k", strided=rotated)
+            norms = [tensor(4, dtype=dtype, grad=True) if name in gains else None for name in "qkv"]
+            tables = [tensor(5, 1, 2, dtype=dtype) if rotated else None for _ in range(2)]
+            return (qkv, *norms, *tables, heads, kv_heads, causal, 1e-5)
+
+        def backward(attention=attention, wanted=(gains != "k", "q" in gains, True, "v" in gains)):
+            args = detached(attention())
+            out, lse = torch.ops.siamese.attention_forward(*args)
+            return (torch.randn_like(out), args[0], out, lse, *args[1:], list(wanted))
+
+        def cached(dtype=dtype, heads=heads, kv_heads=kv_heads, rotated=rotated):
+            keys = [tensor(2, kv_heads, 5, 4, dtype=dtype, strided=rotated) for _ in range(2)]
+            return (tensor(2, heads, 1 if rotated else heads, 4, dtype=dtype), *keys)
+
+        yield "attention", attention
+        yield "attention_forward", lambda attention=attention: detached(attention())
+        yield "attention_backward", backward
+        yield "cached_attention", cached
+
+
 def detached(args: tuple) -> tuple:
     return tuple(arg.detach() if isinstance(arg, torch.Tensor) else arg for arg in args)
 
 
 CASES: dict[str, list] = {}
-for group in (activation_cases, feed_forward_cases, linear_cases, norm_cases):
+for group in (activation_cases, attention_cases, feed_forward_cases, linear_cases, modulate_cases, norm_cases, rope_cases):
     for op, case in group():
         CASES.setdefault(op, []).append(case)
