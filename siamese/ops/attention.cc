@@ -1,58 +1,189 @@
 #include "siamese/ops/attention.h"
 
 #include <algorithm>
-#include <optional>
+#include <array>
+#include <limits>
+#include <tuple>
 
 #include <ATen/ATen.h>
+#include <ATen/OpMathType.h>
 #include <ATen/Parallel.h>
-#include <torch/csrc/autograd/custom_function.h>
 
-#include "siamese/base/check.h"
 #include "siamese/kernels/attention.h"
-#include "siamese/kernels/partition.h"
+#include "siamese/ops/arguments.h"
+#include "siamese/ops/library.h"
 #include "siamese/ops/mode.h"
 #include "siamese/ops/norm.h"
-#include "siamese/ops/one_thread.h"
+#include "siamese/ops/plain_gradient.h"
 #include "siamese/ops/pointers.h"
 #include "siamese/ops/rope.h"
 #include "siamese/ops/scope.h"
 
 namespace siamese::ops {
 
-namespace plain {
+namespace attention_detail {
 
-at::Tensor attention(const at::Tensor& qkv, const AttentionArguments& arguments) {
-  const int64_t batch = qkv.size(0);
-  const int64_t tokens = qkv.size(1);
+// The heads of qkv with norms and rotation applied: [batch, heads, tokens, head_dim].
+struct Heads {
+  at::Tensor q;
+  at::Tensor k;
+  at::Tensor v;
+};
+
+Heads heads_of(const at::Tensor& qkv, const AttentionArguments& arguments) {
   const int64_t head_dim = qkv.size(2) / (arguments.heads + 2 * arguments.kv_heads);
   const auto part = [&](int64_t first, int64_t heads, const at::Tensor& gain) {
     const at::Tensor rows =
-        qkv.narrow(-1, first * head_dim, heads * head_dim).reshape({batch, tokens, heads, head_dim});
+        qkv.narrow(-1, first * head_dim, heads * head_dim).reshape({qkv.size(0), qkv.size(1), heads, head_dim});
     return gain.defined() ? plain::rms_norm(rows, gain, arguments.eps) : rows;
   };
-  at::Tensor q = part(0, arguments.heads, arguments.q_gain);
-  at::Tensor k = part(arguments.heads, arguments.kv_heads, arguments.k_gain);
+  const auto rotated = [&](const at::Tensor& rows) {
+    return arguments.cos.defined() ? plain::rope(rows, arguments.cos, arguments.sin) : rows;
+  };
+  const at::Tensor q = rotated(part(0, arguments.heads, arguments.q_gain));
+  const at::Tensor k = rotated(part(arguments.heads, arguments.kv_heads, arguments.k_gain));
   const at::Tensor v = part(arguments.heads + arguments.kv_heads, arguments.kv_heads, arguments.v_gain);
-  if (arguments.cos.defined()) {
-    q = rope(q, arguments.cos, arguments.sin);
-    k = rope(k, arguments.cos, arguments.sin);
+  return {q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2)};
+}
+
+// [batch, tokens, heads * head_dim]. Outside Python LibTorch's attention knows no meta tensors; the shape is q's.
+at::Tensor mixed(const Heads& of, bool causal) {
+  const at::Tensor out = of.q.is_meta()
+                             ? at::empty_like(of.q)
+                             : at::scaled_dot_product_attention(of.q, of.k, of.v, std::nullopt, /*dropout_p=*/0.0,
+                                                                /*is_causal=*/causal, std::nullopt,
+                                                                /*enable_gqa=*/of.q.size(1) != of.k.size(1));
+  return out.transpose(1, 2).reshape({of.q.size(0), of.q.size(2), of.q.size(1) * of.q.size(3)});
+}
+
+// log sum exp of each row of scores: [batch, heads, tokens]. LibTorch's attention does not give it away, so the scores
+// are made once more, those of one key/value head of one sample at a time.
+at::Tensor row_lse(const Heads& of, bool causal) {
+  const int64_t batch = of.q.size(0), heads = of.q.size(1), tokens = of.q.size(2), kv_heads = of.k.size(1);
+  const int64_t group = heads / kv_heads;
+  const auto type = at::toOpMathType(of.q.scalar_type());
+  const at::Tensor q = of.q.to(type) / std::sqrt(static_cast<double>(of.q.size(3)));
+  const at::Tensor k = of.k.to(type);
+  const at::Tensor later = at::ones({tokens, tokens}, q.options().dtype(at::kBool)).triu(1);
+  const at::Tensor lse = at::empty({batch, heads, tokens}, of.q.options());
+  for (int64_t sample = 0; sample < batch; ++sample) {
+    for (int64_t head = 0; head < kv_heads; ++head) {
+      at::Tensor scores = at::matmul(q[sample].narrow(0, head * group, group), k[sample][head].t());
+      if (causal) scores.masked_fill_(later, -std::numeric_limits<double>::infinity());
+      lse[sample].narrow(0, head * group, group).copy_(scores.logsumexp(-1));
+    }
   }
-  const at::Tensor mixed = at::scaled_dot_product_attention(
-      q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2), std::nullopt, /*dropout_p=*/0.0,
-      /*is_causal=*/arguments.causal, std::nullopt, /*enable_gqa=*/arguments.kv_heads != arguments.heads);
-  return mixed.transpose(1, 2).reshape({batch, tokens, arguments.heads * head_dim});
+  return lse;
+}
+
+}  // namespace attention_detail
+
+namespace plain {
+
+at::Tensor attention(const at::Tensor& qkv, const AttentionArguments& arguments) {
+  return attention_detail::mixed(attention_detail::heads_of(qkv, arguments), arguments.causal);
 }
 
 }  // namespace plain
 
+// Forward: out, and lse [batch, heads, tokens].
 namespace attention_op {
 
 using torch::autograd::AutogradContext;
 using torch::autograd::tensor_list;
+using Optional = std::optional<at::Tensor>;
+using Made = std::tuple<at::Tensor, at::Tensor>;
+using Gradients = std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor>;
+using Wanted = std::array<bool, 4>;  // qkv and the gains of q, k, v
 
-kernels::AttentionShape shape_of(const at::Tensor& qkv, int64_t heads, int64_t kv_heads, bool causal, double eps) {
-  return {
-      qkv.size(0), qkv.size(1), heads, kv_heads, qkv.size(2) / (heads + 2 * kv_heads), causal, static_cast<float>(eps)};
+c10::SymInt check(const char* op, const at::Tensor& qkv, const AttentionArguments& given) {
+  Arguments arguments(op, "qkv", qkv);
+  arguments.rank("qkv", qkv, 3);
+  arguments.require(given.kv_heads >= 1, "kv_heads", "at least 1", std::to_string(given.kv_heads));
+  arguments.require(given.heads >= 1 && given.heads % given.kv_heads == 0, "heads",
+                    "a multiple of kv_heads " + std::to_string(given.kv_heads), std::to_string(given.heads));
+  const int64_t all = given.heads + 2 * given.kv_heads;
+  arguments.require(qkv.sym_size(2) % all == 0, "qkv",
+                    "a last dimension of " + std::to_string(all) + " heads, q, k and v together",
+                    "shape " + shape_text(qkv.sym_sizes()));
+  const c10::SymInt head_dim = qkv.sym_size(2) / all;
+  arguments.shape("q_gain", given.q_gain, {head_dim}).shape("k_gain", given.k_gain, {head_dim});
+  arguments.shape("v_gain", given.v_gain, {head_dim});
+  arguments.require(given.cos.defined() == given.sin.defined(), given.cos.defined() ? "sin" : "cos",
+                    "a tensor beside the other", "none");
+  if (!given.cos.defined()) return head_dim;
+  arguments.require(head_dim % 2 == 0, "qkv", "an even head_dim to rotate", "shape " + shape_text(qkv.sym_sizes()));
+  const std::vector<c10::SymInt> table = {qkv.sym_size(1), 1, head_dim / 2};
+  arguments.shape("cos", given.cos, table).shape("sin", given.sin, table);
+  return head_dim;
+}
+
+void check_backward(const at::Tensor& d_out, const at::Tensor& qkv, const at::Tensor& out, const at::Tensor& lse,
+                    const AttentionArguments& given) {
+  constexpr const char* kOp = "attention_backward";
+  const c10::SymInt width = check(kOp, qkv, given) * given.heads;
+  const std::vector<c10::SymInt> sizes = {qkv.sym_size(0), qkv.sym_size(1), width};
+  Arguments(kOp, "qkv", qkv)
+      .shape("d_out", d_out, sizes)
+      .shape("out", out, sizes)
+      .shape("lse", lse, {qkv.sym_size(0), given.heads, qkv.sym_size(1)});
+}
+
+AttentionArguments arguments_of(const Optional& q_gain, const Optional& k_gain, const Optional& v_gain,
+                                const Optional& cos, const Optional& sin, int64_t heads, int64_t kv_heads, bool causal,
+                                double eps) {
+  AttentionArguments arguments;
+  arguments.heads = heads;
+  arguments.kv_heads = kv_heads;
+  arguments.causal = causal;
+  arguments.cos = or_undefined(cos);
+  arguments.sin = or_undefined(sin);
+  arguments.q_gain = or_undefined(q_gain);
+  arguments.k_gain = or_undefined(k_gain);
+  arguments.v_gain = or_undefined(v_gain);
+  arguments.eps = eps;
+  return arguments;
+}
+
+Made plain_made(const at::Tensor& qkv, const AttentionArguments& arguments) {
+  const OneThread one_thread;
+  const auto heads = attention_detail::heads_of(qkv, arguments);
+  return {attention_detail::mixed(heads, arguments.causal).contiguous(),
+          attention_detail::row_lse(heads, arguments.causal)};
+}
+
+Gradients plain_gradients(const at::Tensor& d_out, const at::Tensor& qkv, const AttentionArguments& arguments,
+                          Wanted wanted) {
+  const Tensors made = gradients_of({qkv, arguments.q_gain, arguments.k_gain, arguments.v_gain},
+                                    {wanted[0], wanted[1], wanted[2], wanted[3]}, {d_out}, [&](const Tensors& given) {
+                                      AttentionArguments here = arguments;
+                                      here.q_gain = given[1];
+                                      here.k_gain = given[2];
+                                      here.v_gain = given[3];
+                                      return Tensors{plain::attention(given[0], here)};
+                                    });
+  return {made[0], made[1], made[2], made[3]};
+}
+
+at::Tensor dense(const at::Tensor& tensor) { return tensor.defined() ? tensor.contiguous() : tensor; }
+
+AttentionArguments dense(AttentionArguments arguments) {
+  for (at::Tensor* const tensor :
+       {&arguments.cos, &arguments.sin, &arguments.q_gain, &arguments.k_gain, &arguments.v_gain}) {
+    *tensor = dense(*tensor);
+  }
+  return arguments;
+}
+
+// Both of what is dense.
+kernels::AttentionShape shape_of(const at::Tensor& qkv, const AttentionArguments& of) {
+  const int64_t head_dim = qkv.size(2) / (of.heads + 2 * of.kv_heads);
+  return {qkv.size(0), qkv.size(1), of.heads, of.kv_heads, head_dim, of.causal, static_cast<float>(of.eps)};
+}
+
+kernels::AttentionInputs inputs_of(const at::Tensor& qkv, const AttentionArguments& of) {
+  return {qkv.const_data_ptr<float>(), data_or_null(of.cos),    data_or_null(of.sin),
+          data_or_null(of.q_gain),     data_or_null(of.k_gain), data_or_null(of.v_gain)};
 }
 
 // The tasks on all threads; body(scratch, begin, end). What a task computes does not depend on its thread.
@@ -64,124 +195,179 @@ void for_tasks(int64_t tasks, int64_t scratch_floats, const Body& body) {
   });
 }
 
-// The tasks' shares added in order: [tasks, 3, head_dim] -> [3, head_dim].
-at::Tensor sum_of_tasks(const at::Tensor& shares) {
-  at::Tensor total = shares[0].clone();
+Made fused_made(const at::Tensor& given, const AttentionArguments& given_arguments) {
+  const at::Tensor qkv = given.contiguous();
+  const AttentionArguments arguments = dense(given_arguments);
+  const auto shape = shape_of(qkv, arguments);
+  at::Tensor out = at::empty({shape.batch, shape.tokens, shape.heads * shape.head_dim}, qkv.options());
+  at::Tensor lse = at::empty({shape.batch, shape.heads, shape.tokens}, qkv.options());
+  if (qkv.numel() == 0) return {out, lse.fill_(-std::numeric_limits<double>::infinity())};
+  for_tasks(shape.tasks(), kernels::attention_forward_scratch(shape),
+            [&, inputs = inputs_of(qkv, arguments)](float* scratch, int64_t begin, int64_t end) {
+              kernels::attention_forward(shape, inputs, out.mutable_data_ptr<float>(), lse.mutable_data_ptr<float>(),
+                                         scratch, begin, end);
+            });
+  return {out, lse};
+}
+
+// The tasks' shares added in order: part 0, 1 or 2 of [tasks, 3, head_dim] -> [head_dim].
+at::Tensor sum_of_tasks(const at::Tensor& shares, int64_t part) {
+  const int64_t size = shares.size(2);
+  at::Tensor total = at::zeros({size}, shares.options());
   float* const out = total.mutable_data_ptr<float>();
-  const float* const in = shares.const_data_ptr<float>();
-  const int64_t size = total.numel();
-  for (int64_t i = size; i < shares.numel(); ++i) out[i % size] += in[i];
+  const float* in = shares.const_data_ptr<float>() + part * size;
+  for (int64_t task = 0; task < shares.size(0); ++task, in += 3 * size) {
+    for (int64_t i = 0; i < size; ++i) out[i] = task == 0 ? in[i] : out[i] + in[i];
+  }
   return total;
 }
 
-// An undefined tensor may not be an input of an autograd node.
-std::optional<at::Tensor> optional_input(const at::Tensor& tensor) {
-  return tensor.defined() ? std::optional(tensor) : std::nullopt;
+Gradients fused_gradients(const at::Tensor& given_d_out, const at::Tensor& given, const at::Tensor& given_out,
+                          const at::Tensor& given_lse, const AttentionArguments& given_arguments, Wanted wanted) {
+  const at::Tensor qkv = given.contiguous();
+  const at::Tensor d_out = given_d_out.contiguous();
+  const at::Tensor out = given_out.contiguous();
+  const at::Tensor lse = given_lse.contiguous();
+  const AttentionArguments arguments = dense(given_arguments);
+  const auto shape = shape_of(qkv, arguments);
+  const std::array<bool, 3> gains{wanted[1] && arguments.q_gain.defined(), wanted[2] && arguments.k_gain.defined(),
+                                  wanted[3] && arguments.v_gain.defined()};
+  at::Tensor d_qkv = at::empty_like(qkv);
+  at::Tensor shares;
+  if (gains[0] || gains[1] || gains[2]) shares = at::zeros({shape.tasks(), 3, shape.head_dim}, qkv.options());
+  const kernels::AttentionGradients gradients{out.const_data_ptr<float>(), lse.const_data_ptr<float>(),
+                                              d_out.const_data_ptr<float>(), d_qkv.mutable_data_ptr<float>(),
+                                              writable_or_null(shares)};
+  for_tasks(qkv.numel() == 0 ? 0 : shape.tasks(), kernels::attention_backward_scratch(shape),
+            [&, inputs = inputs_of(qkv, arguments)](float* scratch, int64_t begin, int64_t end) {
+              kernels::attention_backward(shape, inputs, gradients, scratch, begin, end);
+            });
+  const auto gain = [&](int64_t part) {
+    return gains[static_cast<size_t>(part)] ? sum_of_tasks(shares, part) : no_gradient(qkv);
+  };
+  return {wanted[0] ? d_qkv : no_gradient(qkv), gain(0), gain(1), gain(2)};
 }
 
-class FusedAttention : public torch::autograd::Function<FusedAttention> {
+Made plain_forward(const at::Tensor& qkv, const Optional& q_gain, const Optional& k_gain, const Optional& v_gain,
+                   const Optional& cos, const Optional& sin, int64_t heads, int64_t kv_heads, bool causal, double eps) {
+  const auto arguments = arguments_of(q_gain, k_gain, v_gain, cos, sin, heads, kv_heads, causal, eps);
+  check("attention", qkv, arguments);
+  return plain_made(qkv, arguments);
+}
+
+Made fused_forward(const at::Tensor& qkv, const Optional& q_gain, const Optional& k_gain, const Optional& v_gain,
+                   const Optional& cos, const Optional& sin, int64_t heads, int64_t kv_heads, bool causal, double eps) {
+  const auto arguments = arguments_of(q_gain, k_gain, v_gain, cos, sin, heads, kv_heads, causal, eps);
+  check("attention", qkv, arguments);
+  return use_fused("attention", {qkv}) ? fused_made(qkv, arguments) : plain_made(qkv, arguments);
+}
+
+Made meta_forward(const at::Tensor& qkv, const Optional& q_gain, const Optional& k_gain, const Optional& v_gain,
+                  const Optional& cos, const Optional& sin, int64_t heads, int64_t kv_heads, bool causal, double eps) {
+  const auto arguments = arguments_of(q_gain, k_gain, v_gain, cos, sin, heads, kv_heads, causal, eps);
+  const c10::SymInt head_dim = check("attention", qkv, arguments);
+  return {empty_dense(qkv, head_dim * heads),
+          at::empty_symint({qkv.sym_size(0), heads, qkv.sym_size(1)}, qkv.options())};
+}
+
+Gradients plain_backward(const at::Tensor& d_out, const at::Tensor& qkv, const at::Tensor& out, const at::Tensor& lse,
+                         const Optional& q_gain, const Optional& k_gain, const Optional& v_gain, const Optional& cos,
+                         const Optional& sin, int64_t heads, int64_t kv_heads, bool causal, double eps, Wanted wanted) {
+  const auto arguments = arguments_of(q_gain, k_gain, v_gain, cos, sin, heads, kv_heads, causal, eps);
+  check_backward(d_out, qkv, out, lse, arguments);
+  return plain_gradients(d_out, qkv, arguments, wanted);
+}
+
+Gradients fused_backward(const at::Tensor& d_out, const at::Tensor& qkv, const at::Tensor& out, const at::Tensor& lse,
+                         const Optional& q_gain, const Optional& k_gain, const Optional& v_gain, const Optional& cos,
+                         const Optional& sin, int64_t heads, int64_t kv_heads, bool causal, double eps, Wanted wanted) {
+  const auto arguments = arguments_of(q_gain, k_gain, v_gain, cos, sin, heads, kv_heads, causal, eps);
+  check_backward(d_out, qkv, out, lse, arguments);
+  return use_fused("attention", {qkv}) ? fused_gradients(d_out, qkv, out, lse, arguments, wanted)
+                                       : plain_gradients(d_out, qkv, arguments, wanted);
+}
+
+Gradients meta_backward(const at::Tensor& d_out, const at::Tensor& qkv, const at::Tensor& out, const at::Tensor& lse,
+                        const Optional& q_gain, const Optional& k_gain, const Optional& v_gain, const Optional& cos,
+                        const Optional& sin, int64_t heads, int64_t kv_heads, bool causal, double eps, Wanted wanted) {
+  const auto arguments = arguments_of(q_gain, k_gain, v_gain, cos, sin, heads, kv_heads, causal, eps);
+  check_backward(d_out, qkv, out, lse, arguments);
+  const auto gain = [&](bool wants, const at::Tensor& of) {
+    return wants && of.defined() ? empty_dense(of) : no_gradient(qkv);
+  };
+  return {wanted[0] ? empty_dense(qkv) : no_gradient(qkv), gain(wanted[1], arguments.q_gain),
+          gain(wanted[2], arguments.k_gain), gain(wanted[3], arguments.v_gain)};
+}
+
+class Pair : public torch::autograd::Function<Pair> {
  public:
-  static at::Tensor forward(AutogradContext* context, const at::Tensor& input, const std::optional<at::Tensor>& q_gain,
-                            const std::optional<at::Tensor>& k_gain, const std::optional<at::Tensor>& v_gain,
-                            const AttentionArguments& arguments) {
-    const at::Tensor qkv = input.contiguous();
-    const tensor_list others = {contiguous(q_gain), contiguous(k_gain), contiguous(v_gain),
-                                contiguous(optional_input(arguments.cos)), contiguous(optional_input(arguments.sin))};
-    const auto shape = shape_of(qkv, arguments.heads, arguments.kv_heads, arguments.causal, arguments.eps);
-    at::Tensor out = at::empty({shape.batch, shape.tokens, shape.heads * shape.head_dim}, qkv.options());
-    const at::Tensor lse = at::empty({shape.batch, shape.heads, shape.tokens}, qkv.options());
-    for_tasks(shape.tasks(), kernels::attention_forward_scratch(shape),
-              [&, inputs = inputs_of(qkv, others)](float* scratch, int64_t begin, int64_t end) {
-                kernels::attention_forward(shape, inputs, out.mutable_data_ptr<float>(), lse.mutable_data_ptr<float>(),
-                                           scratch, begin, end);
-              });
-    context->save_for_backward({qkv, out, lse, others[0], others[1], others[2], others[3], others[4]});
-    context->saved_data["heads"] = arguments.heads;
-    context->saved_data["kv_heads"] = arguments.kv_heads;
-    context->saved_data["causal"] = arguments.causal;
-    context->saved_data["eps"] = arguments.eps;
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& qkv, const Optional& q_gain,
+                            const Optional& k_gain, const Optional& v_gain, const Optional& cos, const Optional& sin,
+                            int64_t heads, int64_t kv_heads, bool causal, double eps) {
+    const at::AutoDispatchBelowAutograd below;
+    static const auto op = find_op("attention_forward", fused_forward);
+    const auto [out, lse] = op.call(qkv, q_gain, k_gain, v_gain, cos, sin, heads, kv_heads, causal, eps);
+    context->save_for_backward({qkv, out, lse, or_undefined(q_gain), or_undefined(k_gain), or_undefined(v_gain),
+                                or_undefined(cos), or_undefined(sin)});
+    context->saved_data["heads"] = heads;
+    context->saved_data["kv_heads"] = kv_heads;
+    context->saved_data["causal"] = causal;
+    context->saved_data["eps"] = eps;
     return out;
   }
 
   static tensor_list backward(AutogradContext* context, const tensor_list& grads) {
     const tensor_list saved = context->get_saved_variables();
-    const at::Tensor& qkv = saved[0];
-    const tensor_list others(saved.begin() + 3, saved.end());
-    const auto shape = shape_of(qkv, context->saved_data["heads"].toInt(), context->saved_data["kv_heads"].toInt(),
-                                context->saved_data["causal"].toBool(), context->saved_data["eps"].toDouble());
-    const at::Tensor d_out = grads[0].contiguous();
-    const at::Tensor d_qkv = at::empty_like(qkv);
-    const at::Tensor shares = at::zeros({std::max<int64_t>(1, shape.tasks()), 3, shape.head_dim}, qkv.options());
-    const kernels::AttentionGradients gradients{saved[1].const_data_ptr<float>(), saved[2].const_data_ptr<float>(),
-                                                d_out.const_data_ptr<float>(), d_qkv.mutable_data_ptr<float>(),
-                                                shares.mutable_data_ptr<float>()};
-    for_tasks(shape.tasks(), kernels::attention_backward_scratch(shape),
-              [&, inputs = inputs_of(qkv, others)](float* scratch, int64_t begin, int64_t end) {
-                kernels::attention_backward(shape, inputs, gradients, scratch, begin, end);
-              });
-    const at::Tensor d_gains = sum_of_tasks(shares);
-    tensor_list result = {d_qkv, at::Tensor(), at::Tensor(), at::Tensor(), at::Tensor()};
-    for (int64_t part = 0; part < 3; ++part) {
-      if (others[static_cast<size_t>(part)].defined()) result[static_cast<size_t>(part + 1)] = d_gains[part];
-    }
+    const auto wanted = wanted_gradients(context, {true, saved[3].defined(), saved[4].defined(), saved[5].defined()});
+    tensor_list result(10);
+    if (std::find(wanted.begin(), wanted.end(), true) == wanted.end()) return result;
+    const BelowAutograd below;
+    static const auto op = find_op("attention_backward", fused_backward);
+    const auto [d_qkv, d_q_gain, d_k_gain, d_v_gain] = op.call(
+        grads[0], saved[0], saved[1], saved[2], as_optional(saved[3]), as_optional(saved[4]), as_optional(saved[5]),
+        as_optional(saved[6]), as_optional(saved[7]), context->saved_data["heads"].toInt(),
+        context->saved_data["kv_heads"].toInt(), context->saved_data["causal"].toBool(),
+        context->saved_data["eps"].toDouble(), {wanted[0], wanted[1], wanted[2], wanted[3]});
+    result[0] = if_wanted(wanted[0], d_qkv);
+    result[1] = if_wanted(wanted[1], d_q_gain);
+    result[2] = if_wanted(wanted[2], d_k_gain);
+    result[3] = if_wanted(wanted[3], d_v_gain);
     return result;
   }
-
- private:
-  static at::Tensor contiguous(const std::optional<at::Tensor>& tensor) {
-    return tensor.has_value() ? tensor->contiguous() : at::Tensor();
-  }
-
-  // others: the gains of q, k and v, then cos and sin.
-  static kernels::AttentionInputs inputs_of(const at::Tensor& qkv, const tensor_list& others) {
-    return {qkv.const_data_ptr<float>(), data_or_null(others[3]), data_or_null(others[4]),
-            data_or_null(others[0]),     data_or_null(others[1]), data_or_null(others[2])};
-  }
 };
+
+at::Tensor pair(const at::Tensor& qkv, const Optional& q_gain, const Optional& k_gain, const Optional& v_gain,
+                const Optional& cos, const Optional& sin, int64_t heads, int64_t kv_heads, bool causal, double eps) {
+  return Pair::apply(qkv, q_gain, k_gain, v_gain, cos, sin, heads, kv_heads, causal, eps);
+}
+
+at::Tensor alone(const at::Tensor& qkv, const Optional& q_gain, const Optional& k_gain, const Optional& v_gain,
+                 const Optional& cos, const Optional& sin, int64_t heads, int64_t kv_heads, bool causal, double eps) {
+  static const auto op = find_op("attention_forward", fused_forward);
+  return std::get<0>(op.call(qkv, q_gain, k_gain, v_gain, cos, sin, heads, kv_heads, causal, eps));
+}
+
+TORCH_LIBRARY_FRAGMENT(siamese, library) {
+  const std::string others =
+      "Tensor? q_gain, Tensor? k_gain, Tensor? v_gain, Tensor? cos, Tensor? sin, int heads, int kv_heads, "
+      "bool causal, float eps";
+  define_pair(library, "attention(Tensor qkv, " + others + ") -> Tensor", pair, alone);
+  define_part(library, "attention_forward(Tensor qkv, " + others + ") -> (Tensor out, Tensor lse)", plain_forward,
+              fused_forward, meta_forward);
+  define_part(library,
+              "attention_backward(Tensor d_out, Tensor qkv, Tensor out, Tensor lse, " + others +
+                  ", bool[4] wanted) -> (Tensor d_qkv, Tensor d_q_gain, Tensor d_k_gain, Tensor d_v_gain)",
+              plain_backward, fused_backward, meta_backward);
+}
 
 }  // namespace attention_op
 
 at::Tensor attention(const at::Tensor& qkv, const AttentionArguments& arguments) {
-  SIAMESE_INVARIANT(qkv.dim() == 3 && arguments.heads % arguments.kv_heads == 0 &&
-                    qkv.size(2) % (arguments.heads + 2 * arguments.kv_heads) == 0);
-  SIAMESE_INVARIANT(arguments.cos.defined() == arguments.sin.defined());
   const PartScope scope("part::attention");
-  const bool fused = use_fused("attention", {qkv, arguments.q_gain, arguments.k_gain, arguments.v_gain, arguments.cos});
-  if (!fused) {
-    return on_one_thread({qkv, arguments.q_gain, arguments.k_gain, arguments.v_gain}, [&](const Tensors& given) {
-      AttentionArguments detached = arguments;
-      detached.q_gain = given[1];
-      detached.k_gain = given[2];
-      detached.v_gain = given[3];
-      return plain::attention(given[0], detached);
-    });
-  }
-  using attention_op::optional_input;
-  return attention_op::FusedAttention::apply(qkv, optional_input(arguments.q_gain), optional_input(arguments.k_gain),
-                                             optional_input(arguments.v_gain), arguments);
-}
-
-at::Tensor cached_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v) {
-  const PartScope scope("part::attention");
-  const int64_t batch = q.size(0), heads = q.size(1), tokens = q.size(2), head_dim = q.size(3);
-  const int64_t kv_heads = k.size(1), all = k.size(2);
-  const int64_t group = heads / kv_heads;
-  // One new token needs no mask, a later chunk a shifted triangle.
-  std::optional<at::Tensor> mask;
-  if (all > tokens && tokens > 1) mask = at::ones({tokens, all}, q.options().dtype(at::kBool)).tril(all - tokens);
-  constexpr int64_t kPartWork = int64_t{1} << 20;  // multiply-adds
-  const int64_t work = 2 * batch * heads * tokens * all * head_dim;
-  const kernels::Partition parts{kv_heads, std::clamp<int64_t>(work / kPartWork, 1, kv_heads)};
-  const at::Tensor out = at::empty({batch, tokens, heads, head_dim}, q.options());
-  for_each_task(parts.parts, [&](int64_t part) {
-    const int64_t first = parts.begin(part);
-    const int64_t count = parts.end(part) - first;
-    const at::Tensor mixed = at::scaled_dot_product_attention(
-        q.narrow(1, first * group, count * group), k.narrow(1, first, count), v.narrow(1, first, count), mask,
-        /*dropout_p=*/0.0, /*is_causal=*/all == tokens && tokens > 1, std::nullopt, /*enable_gqa=*/group != 1);
-    out.narrow(2, first * group, count * group).copy_(mixed.transpose(1, 2));
-  });
-  return out.view({batch, tokens, heads * head_dim});
+  static const auto op = find_op("attention", attention_op::pair);
+  return op.call(qkv, as_optional(arguments.q_gain), as_optional(arguments.k_gain), as_optional(arguments.v_gain),
+                 as_optional(arguments.cos), as_optional(arguments.sin), arguments.heads, arguments.kv_heads,
+                 arguments.causal, arguments.eps);
 }
 
 }  // namespace siamese::ops

@@ -3,6 +3,7 @@
 #include <atomic>
 
 #include <ATen/ATen.h>
+#include <c10/core/GradMode.h>
 
 namespace siamese::ops {
 namespace {
@@ -15,7 +16,10 @@ GradientsInPlace::GradientsInPlace() { ++open_scopes; }
 GradientsInPlace::~GradientsInPlace() { --open_scopes; }
 
 bool adds_in_place(const at::Tensor& weight) {
-  return open_scopes > 0 && weight.is_leaf() && weight.requires_grad() && weight.grad().defined();
+  if (open_scopes == 0 || c10::GradMode::is_enabled() || !weight.is_leaf() || !weight.requires_grad()) return false;
+  const at::Tensor& gradient = weight.grad();
+  return gradient.defined() && gradient.layout() == at::kStrided && gradient.is_cpu() &&
+         gradient.scalar_type() == at::kFloat && gradient.sizes() == weight.sizes() && gradient.is_contiguous();
 }
 
 }  // namespace siamese::ops

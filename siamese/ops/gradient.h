@@ -18,7 +18,8 @@ class GradientsInPlace {
   GradientsInPlace& operator=(const GradientsInPlace&) = delete;
 };
 
-// Whether to add to weight.grad() instead of returning a gradient.
+// Whether to add to weight.grad() instead of returning a gradient. Only where our kernels can: it must lie row-major on
+// the CPU, in float32; and only in a backward that is not itself recorded, because nobody sees what is added.
 bool adds_in_place(const at::Tensor& weight);
 
 }  // namespace siamese::ops

@@ -8,7 +8,7 @@
 //   plain   the expression in LibTorch's own operators: the meaning, for any device and type
 //   fused   our kernel, on the CPU; it gives types it has no code for to plain (ops/mode.h)
 //   meta    shapes only; its sizes may be symbols
-// A second derivative raises.
+// A second derivative raises. An op without gradient is one such part, under its own name.
 #pragma once
 
 #include <optional>
@@ -64,8 +64,13 @@ inline std::optional<at::Tensor> as_optional(const at::Tensor& tensor) {
   return tensor.defined() ? std::optional<at::Tensor>(tensor) : std::nullopt;
 }
 
-// What comes out of a part is dense.
+// What comes out of a part is dense. The second with another last dimension.
 inline at::Tensor empty_dense(const at::Tensor& like) { return at::empty_like(like, at::MemoryFormat::Contiguous); }
+inline at::Tensor empty_dense(const at::Tensor& like, const c10::SymInt& last) {
+  std::vector<c10::SymInt> sizes = like.sym_sizes().vec();
+  sizes.back() = last;
+  return at::empty_symint(sizes, like.options());
+}
 
 // What a backward part gives for a gradient that nobody wants, and what a pair makes of that.
 inline at::Tensor no_gradient(const at::Tensor& like) { return at::empty({0}, like.options()); }

@@ -1,15 +1,16 @@
 #include "siamese/ops/linear.h"
 
-#include <vector>
+#include <array>
+#include <tuple>
 
 #include <ATen/ATen.h>
-#include <torch/csrc/autograd/custom_function.h>
 
+#include "siamese/ops/arguments.h"
+#include "siamese/ops/gradient.h"
 #include "siamese/ops/library.h"
 #include "siamese/ops/mode.h"
 #include "siamese/ops/one_thread.h"
 #include "siamese/ops/partials.h"
-#include "siamese/ops/pointers.h"
 #include "siamese/ops/product.h"
 
 namespace siamese::ops {
@@ -17,11 +18,8 @@ namespace siamese::ops {
 namespace plain {
 
 at::Tensor linear(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias) {
-  std::vector<int64_t> shape = x.sizes().vec();
-  shape.back() = weight.size(0);
-  const at::Tensor y = product(x.reshape({-1, x.size(-1)}), weight.t()).view(shape);
-  if (!bias.defined()) return y;
-  return on_one_thread({y, bias}, [](const Tensors& given) { return given[0] + given[1]; });
+  const at::Tensor y = at::matmul(x, weight.t());
+  return bias.defined() ? y + bias : y;
 }
 
 }  // namespace plain
@@ -38,42 +36,133 @@ at::Tensor column_sums(const at::Tensor& rows) {
   return partials.total(0);
 }
 
-namespace {
+namespace linear_op {
 
-class FusedLinear : public torch::autograd::Function<FusedLinear> {
+using torch::autograd::AutogradContext;
+using torch::autograd::tensor_list;
+using Optional = std::optional<at::Tensor>;
+using Made = std::tuple<at::Tensor, at::Tensor, at::Tensor>;
+using Wanted = std::array<bool, 3>;
+
+void check(const char* op, const at::Tensor& x, const at::Tensor& weight, const Optional& bias) {
+  Arguments arguments(op, "x", x);
+  arguments.least_rank("x", x, 1).rank("weight", weight, 2);
+  arguments.shape("weight", weight, {weight.sym_size(0), x.sym_size(-1)});
+  arguments.shape("bias", or_undefined(bias), {weight.sym_size(0)});
+}
+
+void check_backward(const at::Tensor& dy, const at::Tensor& x, const at::Tensor& weight) {
+  check("linear_backward", x, weight, {});
+  std::vector<c10::SymInt> sizes = x.sym_sizes().vec();
+  sizes.back() = weight.sym_size(0);
+  Arguments("linear_backward", "x", x).shape("dy", dy, sizes);
+}
+
+// The product and, in the same tensor, the sum: a fresh tensor of the caller's.
+at::Tensor projected(const at::Tensor& x, const at::Tensor& weight, const Optional& bias) {
+  at::Tensor y = times_transposed(as_rows(x), weight);
+  if (bias.has_value()) y.add_(*bias);
+  std::vector<int64_t> sizes = x.sizes().vec();
+  sizes.back() = weight.size(0);
+  return y.view(sizes);
+}
+
+at::Tensor plain_forward(const at::Tensor& x, const at::Tensor& weight, const Optional& bias) {
+  check("linear", x, weight, bias);
+  return projected(x, weight, bias);
+}
+
+// Both paths are the same products; use_fused refuses where the mode asks for a kernel that is not there.
+at::Tensor fused_forward(const at::Tensor& x, const at::Tensor& weight, const Optional& bias) {
+  check("linear", x, weight, bias);
+  use_fused("linear", {x});
+  return projected(x, weight, bias);
+}
+
+at::Tensor meta_forward(const at::Tensor& x, const at::Tensor& weight, const Optional& bias) {
+  check("linear", x, weight, bias);
+  return empty_dense(x, weight.sym_size(0));
+}
+
+// -> dx, dweight, dbias
+Made plain_backward(const at::Tensor& given_dy, const at::Tensor& x, const at::Tensor& weight, Wanted wanted) {
+  check_backward(given_dy, x, weight);
+  const at::Tensor dy = as_rows(given_dy);
+  const at::Tensor dx = wanted[0] ? times(dy, weight).view(x.sizes()) : no_gradient(x);
+  const at::Tensor dweight = wanted[1] ? transposed_times(dy, as_rows(x)) : no_gradient(x);
+  const OneThread one_thread;
+  return {dx, dweight, wanted[2] ? dy.sum(0) : no_gradient(x)};
+}
+
+// The weight's gradient is added to `into` where that is defined.
+Made gradients(const at::Tensor& given_dy, const at::Tensor& x, const at::Tensor& weight, Wanted wanted,
+               const at::Tensor& into) {
+  const at::Tensor dy = as_rows(given_dy);
+  const at::Tensor dx = wanted[0] ? times(dy, weight).view(x.sizes()) : no_gradient(x);
+  const at::Tensor dweight = wanted[1] ? weight_gradient(into, dy, as_rows(x)) : no_gradient(x);
+  return {dx, dweight, wanted[2] ? column_sums(dy.contiguous()) : no_gradient(x)};
+}
+
+Made fused_backward(const at::Tensor& dy, const at::Tensor& x, const at::Tensor& weight, Wanted wanted) {
+  check_backward(dy, x, weight);
+  if (!use_fused("linear", {x})) return plain_backward(dy, x, weight, wanted);
+  return gradients(dy, x, weight, wanted, {});
+}
+
+Made meta_backward(const at::Tensor& dy, const at::Tensor& x, const at::Tensor& weight, Wanted wanted) {
+  check_backward(dy, x, weight);
+  return {wanted[0] ? empty_dense(x) : no_gradient(x), wanted[1] ? empty_dense(weight) : no_gradient(x),
+          wanted[2] ? at::empty_symint({weight.sym_size(0)}, x.options()) : no_gradient(x)};
+}
+
+class Pair : public torch::autograd::Function<Pair> {
  public:
-  static at::Tensor forward(torch::autograd::AutogradContext* context, const at::Tensor& x, const at::Tensor& weight,
-                            const std::optional<at::Tensor>& bias) {
-    const at::Tensor flat = x.reshape({-1, x.size(-1)});
-    context->save_for_backward({flat, weight});
-    context->saved_data["bias"] = bias.has_value() && bias->requires_grad();
-    std::vector<int64_t> shape = x.sizes().vec();
-    shape.back() = weight.size(0);
-    const at::Tensor y = times_transposed(flat, weight).view(shape);
-    return bias.has_value() ? y.add_(*bias) : y;
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const at::Tensor& weight,
+                            const Optional& bias) {
+    const at::AutoDispatchBelowAutograd below;
+    static const auto op = find_op("linear_forward", fused_forward);
+    context->save_for_backward({x, weight});
+    context->saved_data["has_bias"] = bias.has_value();
+    return op.call(x, weight, bias);
   }
 
-  static torch::autograd::tensor_list backward(torch::autograd::AutogradContext* context,
-                                               const torch::autograd::tensor_list& grads) {
+  static tensor_list backward(AutogradContext* context, const tensor_list& grads) {
     const auto saved = context->get_saved_variables();
-    const at::Tensor& weight = saved[1];
-    const at::Tensor dy = grads[0].reshape({-1, weight.size(0)});
-    at::Tensor dx;
-    if (context->needs_input_grad(0)) {
-      std::vector<int64_t> shape = grads[0].sizes().vec();
-      shape.back() = weight.size(1);
-      dx = times(dy, weight).view(shape);
-    }
-    return {dx, context->needs_input_grad(1) ? weight_gradient(weight, dy, saved[0]) : at::Tensor(),
-            context->saved_data["bias"].toBool() ? column_sums(dy.contiguous()) : at::Tensor()};
+    const auto needed = wanted_gradients(context, {true, true, context->saved_data["has_bias"].toBool()});
+    const Wanted wanted{needed[0], needed[1], needed[2]};
+    const BelowAutograd below;
+    static const auto op = find_op("linear_backward", fused_backward);
+    const bool in_place = wanted[1] && adds_in_place(saved[1]) && use_fused("linear", {saved[0]});
+    const auto [dx, dweight, dbias] = in_place ? gradients(grads[0], saved[0], saved[1], wanted, saved[1].grad())
+                                               : op.call(grads[0], saved[0], saved[1], wanted);
+    return {if_wanted(wanted[0], dx), if_wanted(wanted[1] && !in_place, dweight), if_wanted(wanted[2], dbias)};
   }
 };
 
-}  // namespace
+at::Tensor pair(const at::Tensor& x, const at::Tensor& weight, const Optional& bias) {
+  return Pair::apply(x, weight, bias);
+}
+
+at::Tensor alone(const at::Tensor& x, const at::Tensor& weight, const Optional& bias) {
+  static const auto op = find_op("linear_forward", fused_forward);
+  return op.call(x, weight, bias);
+}
+
+TORCH_LIBRARY_FRAGMENT(siamese, library) {
+  define_pair(library, "linear(Tensor x, Tensor weight, Tensor? bias) -> Tensor", pair, alone);
+  define_part(library, "linear_forward(Tensor x, Tensor weight, Tensor? bias) -> Tensor", plain_forward, fused_forward,
+              meta_forward);
+  define_part(library,
+              "linear_backward(Tensor dy, Tensor x, Tensor weight, bool[3] wanted) -> "
+              "(Tensor dx, Tensor dweight, Tensor dbias)",
+              plain_backward, fused_backward, meta_backward);
+}
+
+}  // namespace linear_op
 
 at::Tensor linear(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias) {
-  if (x.numel() == 0 || !use_fused("linear", {x, weight, bias})) return plain::linear(x, weight, bias);
-  return FusedLinear::apply(x, weight, as_optional(bias));
+  static const auto op = find_op("linear", linear_op::pair);
+  return op.call(x, weight, as_optional(bias));
 }
 
 }  // namespace siamese::ops

@@ -1,18 +1,18 @@
 #include "siamese/ops/modulate.h"
 
 #include <algorithm>
-#include <optional>
+#include <array>
+#include <tuple>
 
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
-#include <torch/csrc/autograd/custom_function.h>
 
-#include "siamese/base/check.h"
 #include "siamese/kernels/modulate.h"
+#include "siamese/ops/arguments.h"
 #include "siamese/ops/library.h"
 #include "siamese/ops/mode.h"
-#include "siamese/ops/one_thread.h"
 #include "siamese/ops/partials.h"
+#include "siamese/ops/plain_gradient.h"
 #include "siamese/ops/pointers.h"
 #include "siamese/ops/scope.h"
 
@@ -28,21 +28,29 @@ at::Tensor gate(const at::Tensor& x, const at::Tensor& gate) { return x * gate.u
 
 }  // namespace plain
 
-namespace {
+// What both ops share: a gate is a modulation without shift whose factor is the scale alone.
+namespace modulate_detail {
 
 using torch::autograd::AutogradContext;
 using torch::autograd::tensor_list;
 
 constexpr int64_t kTaskColumns = 256;  // of one sample in backward: a sum's bits do not depend on it
 
+Arguments check(const char* op, const at::Tensor& x, const char* name, const at::Tensor& by) {
+  Arguments arguments(op, "x", x);
+  arguments.rank("x", x, 3).shape(name, by, {x.sym_size(0), x.sym_size(2)});
+  return arguments;
+}
+
+at::Tensor empty_vectors(const at::Tensor& x) { return at::empty_symint({x.sym_size(0), x.sym_size(2)}, x.options()); }
+
 // The kernel reads rows at any stride; only elements of a row must be neighbours.
 at::Tensor with_dense_rows(const at::Tensor& x) { return x.stride(1) == 1 ? x : x.contiguous(); }
 
-// Without a shift: a gate.
-kernels::Modulation modulation(const at::Tensor& x, const at::Tensor& scale, const at::Tensor& shift) {
+kernels::Modulation modulation(const at::Tensor& x, const at::Tensor& scale, const at::Tensor& shift, float one) {
   kernels::Modulation by{.tokens = x.size(1),
                          .cols = x.size(2),
-                         .one = shift.defined() ? 1.0F : 0.0F,
+                         .one = one,
                          .scale = scale.const_data_ptr<float>(),
                          .scale_stride = scale.stride(0)};
   if (!shift.defined()) return by;
@@ -51,72 +59,230 @@ kernels::Modulation modulation(const at::Tensor& x, const at::Tensor& scale, con
   return by;
 }
 
-class FusedModulate : public torch::autograd::Function<FusedModulate> {
+at::Tensor forward(const at::Tensor& given, const at::Tensor& given_scale, const at::Tensor& given_shift, float one) {
+  const at::Tensor x = given.contiguous();
+  const at::Tensor scale = with_dense_rows(given_scale);
+  const at::Tensor shift = given_shift.defined() ? with_dense_rows(given_shift) : given_shift;
+  const kernels::Modulation by = modulation(x, scale, shift, one);
+  at::Tensor y = at::empty_like(x);
+  at::parallel_for(0, x.size(0) * by.tokens, row_grain(by.cols), [&](int64_t begin, int64_t end) {
+    kernels::modulate_forward(by, x.const_data_ptr<float>(), y.mutable_data_ptr<float>(), begin, end);
+  });
+  return y;
+}
+
+// dx and dscale; dshift where it is defined.
+std::tuple<at::Tensor, at::Tensor> backward(const at::Tensor& given_dy, const at::Tensor& given,
+                                            const at::Tensor& given_scale, const at::Tensor& dshift, float one) {
+  const at::Tensor x = given.contiguous();
+  const at::Tensor dy = given_dy.contiguous();
+  const at::Tensor scale = with_dense_rows(given_scale);
+  const at::Tensor dx = at::empty_like(x);
+  const at::Tensor dscale = empty_vectors(x);
+  const kernels::Modulation by = modulation(x, scale, {}, one);
+  const int64_t blocks = (by.cols + kTaskColumns - 1) / kTaskColumns;
+  at::parallel_for(0, x.size(0) * blocks, 1, [&](int64_t first, int64_t last) {
+    for (int64_t task = first; task < last; ++task) {
+      const int64_t begin = task % blocks * kTaskColumns;
+      kernels::modulate_backward(by, dy.const_data_ptr<float>(), x.const_data_ptr<float>(),
+                                 dx.mutable_data_ptr<float>(), dscale.mutable_data_ptr<float>(),
+                                 writable_or_null(dshift), task / blocks, begin,
+                                 std::min(by.cols, begin + kTaskColumns));
+    }
+  });
+  return {dx, dscale};
+}
+
+}  // namespace modulate_detail
+
+namespace modulate_op {
+
+using namespace modulate_detail;
+using Made = std::tuple<at::Tensor, at::Tensor, at::Tensor>;  // dx, dshift, dscale
+using Wanted = std::array<bool, 3>;
+
+void check_all(const at::Tensor& x, const at::Tensor& shift, const at::Tensor& scale) {
+  check("modulate", x, "shift", shift);
+  check("modulate", x, "scale", scale);
+}
+
+void check_backward(const at::Tensor& dy, const at::Tensor& x, const at::Tensor& scale) {
+  check("modulate_backward", x, "scale", scale).shape("dy", dy, x.sym_sizes());
+}
+
+at::Tensor plain_forward(const at::Tensor& x, const at::Tensor& shift, const at::Tensor& scale) {
+  check_all(x, shift, scale);
+  const OneThread one_thread;
+  return plain::modulate(x, shift, scale).contiguous();
+}
+
+at::Tensor fused_forward(const at::Tensor& x, const at::Tensor& shift, const at::Tensor& scale) {
+  check_all(x, shift, scale);
+  return use_fused("modulate", {x}) ? forward(x, scale, shift, 1) : plain_forward(x, shift, scale);
+}
+
+at::Tensor meta_forward(const at::Tensor& x, const at::Tensor& shift, const at::Tensor& scale) {
+  check_all(x, shift, scale);
+  return empty_dense(x);
+}
+
+Made plain_backward(const at::Tensor& dy, const at::Tensor& x, const at::Tensor& scale, Wanted wanted) {
+  check_backward(dy, x, scale);
+  // A shift is no part of any other gradient.
+  const at::Tensor shift = wanted[1] ? at::zeros(scale.sizes(), scale.options()) : at::Tensor();
+  const Tensors made =
+      gradients_of({x, shift, scale}, {wanted[0], wanted[1], wanted[2]}, {dy}, [&](const Tensors& given) {
+        const at::Tensor scaled = plain::gate(given[0], 1 + given[2]);
+        return Tensors{given[1].defined() ? scaled + given[1].unsqueeze(1) : scaled};
+      });
+  return {made[0], made[1], made[2]};
+}
+
+Made fused_backward(const at::Tensor& dy, const at::Tensor& x, const at::Tensor& scale, Wanted wanted) {
+  check_backward(dy, x, scale);
+  if (!use_fused("modulate", {x})) return plain_backward(dy, x, scale, wanted);
+  const at::Tensor dshift = wanted[1] ? empty_vectors(x) : at::Tensor();
+  const auto [dx, dscale] = backward(dy, x, scale, dshift, 1);
+  return {wanted[0] ? dx : no_gradient(x), wanted[1] ? dshift : no_gradient(x), wanted[2] ? dscale : no_gradient(x)};
+}
+
+Made meta_backward(const at::Tensor& dy, const at::Tensor& x, const at::Tensor& scale, Wanted wanted) {
+  check_backward(dy, x, scale);
+  return {wanted[0] ? empty_dense(x) : no_gradient(x), wanted[1] ? empty_vectors(x) : no_gradient(x),
+          wanted[2] ? empty_vectors(x) : no_gradient(x)};
+}
+
+class Pair : public torch::autograd::Function<Pair> {
  public:
-  static at::Tensor forward(AutogradContext* context, const at::Tensor& input, const at::Tensor& given_scale,
-                            const std::optional<at::Tensor>& given_shift) {
-    const at::Tensor x = input.contiguous();
-    const at::Tensor scale = with_dense_rows(given_scale);
-    const at::Tensor shift = given_shift.has_value() ? with_dense_rows(*given_shift) : at::Tensor();
-    const kernels::Modulation by = modulation(x, scale, shift);
-    at::Tensor y = at::empty_like(x);
-    at::parallel_for(0, x.size(0) * by.tokens, row_grain(by.cols), [&](int64_t begin, int64_t end) {
-      kernels::modulate_forward(by, x.const_data_ptr<float>(), y.mutable_data_ptr<float>(), begin, end);
-    });
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const at::Tensor& shift,
+                            const at::Tensor& scale) {
+    const at::AutoDispatchBelowAutograd below;
+    static const auto op = find_op("modulate_forward", fused_forward);
     context->save_for_backward({x, scale});
-    context->saved_data["has_shift"] = shift.defined();
-    return y;
+    return op.call(x, shift, scale);
   }
 
   static tensor_list backward(AutogradContext* context, const tensor_list& grads) {
     const auto saved = context->get_saved_variables();
-    const at::Tensor& x = saved[0];
-    const at::Tensor& scale = saved[1];
-    const at::Tensor dy = grads[0].contiguous();
-    const at::Tensor dx = at::empty_like(x);
-    const at::Tensor dscale = at::empty({x.size(0), x.size(2)}, x.options());
-    at::Tensor dshift;
-    if (context->saved_data["has_shift"].toBool()) dshift = at::empty_like(dscale);
-    kernels::Modulation by = modulation(x, scale, {});
-    if (dshift.defined()) by.one = 1;
-    const int64_t blocks = (by.cols + kTaskColumns - 1) / kTaskColumns;
-    at::parallel_for(0, x.size(0) * blocks, 1, [&](int64_t first, int64_t last) {
-      for (int64_t task = first; task < last; ++task) {
-        const int64_t begin = task % blocks * kTaskColumns;
-        kernels::modulate_backward(by, dy.const_data_ptr<float>(), x.const_data_ptr<float>(),
-                                   dx.mutable_data_ptr<float>(), dscale.mutable_data_ptr<float>(),
-                                   writable_or_null(dshift), task / blocks, begin,
-                                   std::min(by.cols, begin + kTaskColumns));
-      }
-    });
-    return {dx, dscale, dshift};
+    const auto wanted = wanted_gradients(context, {true, true, true});
+    const BelowAutograd below;
+    static const auto op = find_op("modulate_backward", fused_backward);
+    const auto [dx, dshift, dscale] = op.call(grads[0], saved[0], saved[1], {wanted[0], wanted[1], wanted[2]});
+    return {if_wanted(wanted[0], dx), if_wanted(wanted[1], dshift), if_wanted(wanted[2], dscale)};
   }
 };
 
-void check_shapes(const at::Tensor& x, const at::Tensor& by) {
-  SIAMESE_INVARIANT(x.dim() == 3 && by.dim() == 2 && by.size(0) == x.size(0) && by.size(1) == x.size(2));
+at::Tensor pair(const at::Tensor& x, const at::Tensor& shift, const at::Tensor& scale) {
+  return Pair::apply(x, shift, scale);
 }
 
-}  // namespace
+at::Tensor alone(const at::Tensor& x, const at::Tensor& shift, const at::Tensor& scale) {
+  static const auto op = find_op("modulate_forward", fused_forward);
+  return op.call(x, shift, scale);
+}
+
+TORCH_LIBRARY_FRAGMENT(siamese, library) {
+  define_pair(library, "modulate(Tensor x, Tensor shift, Tensor scale) -> Tensor", pair, alone);
+  define_part(library, "modulate_forward(Tensor x, Tensor shift, Tensor scale) -> Tensor", plain_forward, fused_forward,
+              meta_forward);
+  define_part(library,
+              "modulate_backward(Tensor dy, Tensor x, Tensor scale, bool[3] wanted) -> "
+              "(Tensor dx, Tensor dshift, Tensor dscale)",
+              plain_backward, fused_backward, meta_backward);
+}
+
+}  // namespace modulate_op
+
+namespace gate_op {
+
+using namespace modulate_detail;
+using Made = std::tuple<at::Tensor, at::Tensor>;  // dx, dgate
+using Wanted = std::array<bool, 2>;
+
+void check_backward(const at::Tensor& dy, const at::Tensor& x, const at::Tensor& gate) {
+  check("gate_backward", x, "gate", gate).shape("dy", dy, x.sym_sizes());
+}
+
+at::Tensor plain_forward(const at::Tensor& x, const at::Tensor& gate) {
+  check("gate", x, "gate", gate);
+  const OneThread one_thread;
+  return plain::gate(x, gate).contiguous();
+}
+
+at::Tensor fused_forward(const at::Tensor& x, const at::Tensor& gate) {
+  check("gate", x, "gate", gate);
+  return use_fused("gate", {x}) ? forward(x, gate, {}, 0) : plain_forward(x, gate);
+}
+
+at::Tensor meta_forward(const at::Tensor& x, const at::Tensor& gate) {
+  check("gate", x, "gate", gate);
+  return empty_dense(x);
+}
+
+Made plain_backward(const at::Tensor& dy, const at::Tensor& x, const at::Tensor& gate, Wanted wanted) {
+  check_backward(dy, x, gate);
+  const Tensors made = gradients_of({x, gate}, {wanted[0], wanted[1]}, {dy},
+                                    [](const Tensors& given) { return Tensors{plain::gate(given[0], given[1])}; });
+  return {made[0], made[1]};
+}
+
+Made fused_backward(const at::Tensor& dy, const at::Tensor& x, const at::Tensor& gate, Wanted wanted) {
+  check_backward(dy, x, gate);
+  if (!use_fused("gate", {x})) return plain_backward(dy, x, gate, wanted);
+  const auto [dx, dgate] = backward(dy, x, gate, {}, 0);
+  return {wanted[0] ? dx : no_gradient(x), wanted[1] ? dgate : no_gradient(x)};
+}
+
+Made meta_backward(const at::Tensor& dy, const at::Tensor& x, const at::Tensor& gate, Wanted wanted) {
+  check_backward(dy, x, gate);
+  return {wanted[0] ? empty_dense(x) : no_gradient(x), wanted[1] ? empty_vectors(x) : no_gradient(x)};
+}
+
+class Pair : public torch::autograd::Function<Pair> {
+ public:
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const at::Tensor& gate) {
+    const at::AutoDispatchBelowAutograd below;
+    static const auto op = find_op("gate_forward", fused_forward);
+    context->save_for_backward({x, gate});
+    return op.call(x, gate);
+  }
+
+  static tensor_list backward(AutogradContext* context, const tensor_list& grads) {
+    const auto saved = context->get_saved_variables();
+    const auto wanted = wanted_gradients(context, {true, true});
+    const BelowAutograd below;
+    static const auto op = find_op("gate_backward", fused_backward);
+    const auto [dx, dgate] = op.call(grads[0], saved[0], saved[1], {wanted[0], wanted[1]});
+    return {if_wanted(wanted[0], dx), if_wanted(wanted[1], dgate)};
+  }
+};
+
+at::Tensor pair(const at::Tensor& x, const at::Tensor& gate) { return Pair::apply(x, gate); }
+
+at::Tensor alone(const at::Tensor& x, const at::Tensor& gate) {
+  static const auto op = find_op("gate_forward", fused_forward);
+  return op.call(x, gate);
+}
+
+TORCH_LIBRARY_FRAGMENT(siamese, library) {
+  define_pair(library, "gate(Tensor x, Tensor gate) -> Tensor", pair, alone);
+  define_part(library, "gate_forward(Tensor x, Tensor gate) -> Tensor", plain_forward, fused_forward, meta_forward);
+  define_part(library, "gate_backward(Tensor dy, Tensor x, Tensor gate, bool[2] wanted) -> (Tensor dx, Tensor dgate)",
+              plain_backward, fused_backward, meta_backward);
+}
+
+}  // namespace gate_op
 
 at::Tensor modulate(const at::Tensor& x, const at::Tensor& shift, const at::Tensor& scale) {
   const PartScope scope("part::modulate");
-  check_shapes(x, shift);
-  check_shapes(x, scale);
-  if (x.numel() == 0 || !use_fused("modulate", {x, shift, scale})) {
-    return on_one_thread({x, shift, scale},
-                         [](const Tensors& given) { return plain::modulate(given[0], given[1], given[2]); });
-  }
-  return FusedModulate::apply(x, scale, as_optional(shift));
+  static const auto op = find_op("modulate", modulate_op::pair);
+  return op.call(x, shift, scale);
 }
 
 at::Tensor gate(const at::Tensor& x, const at::Tensor& gate) {
   const PartScope scope("part::modulate");
-  check_shapes(x, gate);
-  if (x.numel() == 0 || !use_fused("gate", {x, gate})) {
-    return on_one_thread({x, gate}, [](const Tensors& given) { return plain::gate(given[0], given[1]); });
-  }
-  return FusedModulate::apply(x, gate, as_optional(at::Tensor()));
+  static const auto op = find_op("gate", gate_op::pair);
+  return op.call(x, gate);
 }
 
 }  // namespace siamese::ops

@@ -8,11 +8,11 @@
 #include <ATen/Parallel.h>
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/dispatch/Dispatcher.h>
+#include <c10/util/accumulate.h>
 #include <torch/csrc/autograd/custom_function.h>
 
 #include "siamese/kernels/outer_products.h"
 #include "siamese/kernels/partition.h"
-#include "siamese/ops/gradient.h"
 #include "siamese/ops/one_thread.h"
 #include "siamese/ops/scope.h"
 
@@ -39,7 +39,13 @@ constexpr int64_t kWorthOneDnn = int64_t{1} << 24;
 // Terms of a sum that oneDNN never cuts by its threads.
 constexpr int64_t kLongSum = int64_t{1} << 14;
 
-at::Tensor onednn_product(const at::Tensor& a, const at::Tensor& b) {
+// What oneDNN takes as it lies: rows or columns that are dense, one after the other.
+bool has_dense_lines(const at::Tensor& b) {
+  return (b.stride(1) == 1 && b.stride(0) >= b.size(1)) || (b.stride(0) == 1 && b.stride(1) >= b.size(0));
+}
+
+at::Tensor onednn_product(const at::Tensor& a, const at::Tensor& given) {
+  const at::Tensor b = has_dense_lines(given) ? given : given.contiguous();
   return onednn_linear()->call(a, b.t(), std::nullopt, "none", c10::List<std::optional<at::Scalar>>(), std::nullopt);
 }
 
@@ -129,6 +135,12 @@ at::Tensor times_transposed(const at::Tensor& x, const at::Tensor& w) { return m
 
 at::Tensor times(const at::Tensor& y, const at::Tensor& w) { return matrix_product(y, w.detach()); }
 
+at::Tensor transposed_times(const at::Tensor& dy, const at::Tensor& x) { return matrix_product(dy.t(), x); }
+
+at::Tensor as_rows(const at::Tensor& x) {
+  return x.reshape({c10::multiply_integers(x.sizes().slice(0, static_cast<size_t>(x.dim() - 1))), x.size(-1)});
+}
+
 at::Tensor product(const at::Tensor& a, const at::Tensor& b) { return Product::apply(a, b); }
 
 void add_weight_gradient(const at::Tensor& gradient, const at::Tensor& given_dy, const at::Tensor& given_x) {
@@ -138,6 +150,7 @@ void add_weight_gradient(const at::Tensor& gradient, const at::Tensor& given_dy,
   const int64_t rows = x.size(0);
   const int64_t in = x.size(1);
   const int64_t out = dy.size(1);
+  if (dy.numel() == 0 || x.numel() == 0) return;
   constexpr int64_t kWorthAThread = 1 << 18;  // multiply-adds
   at::parallel_for(0, out, std::max<int64_t>(1, kWorthAThread / std::max<int64_t>(1, rows * in)),
                    [&](int64_t begin, int64_t end) {
@@ -148,11 +161,10 @@ void add_weight_gradient(const at::Tensor& gradient, const at::Tensor& given_dy,
                    });
 }
 
-at::Tensor weight_gradient(const at::Tensor& w, const at::Tensor& dy, const at::Tensor& x) {
-  const bool in_place = adds_in_place(w);
-  const at::Tensor gradient = in_place ? w.grad() : at::zeros_like(w.detach());
+at::Tensor weight_gradient(const at::Tensor& into, const at::Tensor& dy, const at::Tensor& x) {
+  const at::Tensor gradient = into.defined() ? into : at::zeros({dy.size(1), x.size(1)}, x.options());
   add_weight_gradient(gradient, dy, x);
-  return in_place ? at::Tensor() : gradient;
+  return gradient;
 }
 
 }  // namespace siamese::ops

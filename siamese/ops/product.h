@@ -13,12 +13,17 @@ at::Tensor times_transposed(const at::Tensor& x, const at::Tensor& w);
 // y w: y [rows, out], w [out, in] -> [rows, in]
 at::Tensor times(const at::Tensor& y, const at::Tensor& w);
 
-// gradient += dy^T x by a kernel of ours, in float on the CPU.
+// dy^T x: dy [rows, out], x [rows, in] -> [out, in], row-major: the gradient of w in x w^T.
+at::Tensor transposed_times(const at::Tensor& dy, const at::Tensor& x);
+
+// The same by a kernel of ours, in float on the CPU, added to `gradient`, which is row-major.
 void add_weight_gradient(const at::Tensor& gradient, const at::Tensor& dy, const at::Tensor& x);
 
-// The gradient of w in x w^T: into its .grad where gradients are added in place (then undefined is returned), else
-// as a new tensor. dy: [rows, out], x: [rows, in].
-at::Tensor weight_gradient(const at::Tensor& w, const at::Tensor& dy, const at::Tensor& x);
+// The same, added to `into`, or to zeros of its own where that is undefined; returned.
+at::Tensor weight_gradient(const at::Tensor& into, const at::Tensor& dy, const at::Tensor& x);
+
+// x as a matrix: every dimension but the last counts rows. A view where x is dense.
+at::Tensor as_rows(const at::Tensor& x);
 
 // a b, differentiable, for any dtype and device: what the plain expressions are made of.
 at::Tensor product(const at::Tensor& a, const at::Tensor& b);

@@ -28,7 +28,7 @@ def our_ops() -> list[str]:
 
 
 def missing_kernels(op: str) -> list[str]:
-    keys = PART_KEYS if op.endswith(("_forward", "_backward")) else PAIR_KEYS
+    keys = PAIR_KEYS if f"{op}_forward" in our_ops() else PART_KEYS
     return [key for key in keys if not torch._C._dispatch_has_kernel_for_dispatch_key(f"siamese::{op}", key)]
 
 

@@ -2,6 +2,7 @@
 
 #include "tests/support/tensors.h"
 
+#include "siamese/base/check.h"
 #include "siamese/ops/mode.h"
 
 namespace siamese::ops {
@@ -23,6 +24,18 @@ TEST(Activation, FusedEqualsPlainForwardAndGradient) {
       testing::expect_close(got, wanted, 1e-6, what);
       testing::expect_close(testing::gradients(got, {single})[0], testing::gradients(wanted, {exact})[0], 1e-6, what);
     }
+  }
+}
+
+TEST(Activation, KindsAreWordsInSchemas) {
+  for (const auto kind : {Activation::swiglu, Activation::gelu, Activation::gelu_tanh}) {
+    EXPECT_EQ(activation_named("x", enum_text(kind)), kind);
+  }
+  try {
+    activation_named("activation", "relu");
+    ADD_FAILURE() << "relu was taken";
+  } catch (const UsageError& error) {
+    EXPECT_STREQ(error.what(), "siamese::activation: kind: expected swiglu | gelu | gelu_tanh, got relu");
   }
 }
 

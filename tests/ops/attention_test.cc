@@ -1,9 +1,13 @@
 #include "siamese/ops/attention.h"
 
+#include <limits>
+
 #include "tests/support/tensors.h"
 
 #include <ATen/Parallel.h>
+#include <ATen/core/dispatch/Dispatcher.h>
 
+#include "siamese/base/check.h"
 #include "siamese/kernels/simd.h"
 #include "siamese/ops/mode.h"
 
@@ -115,6 +119,70 @@ TEST(AttentionOp, OnlySomeInputsNeedGradients) {
     const auto got = gradients(attention(some.inputs[0], some.arguments), {some.inputs[kept]});
     testing::expect_same_bits(got[0], wanted[kept], "input " + std::to_string(kept));
   }
+}
+
+// What forward keeps for backward does not depend on the path.
+TEST(AttentionOp, PlainAndFusedKeepTheSameStatistic) {
+  using Forward = std::tuple<at::Tensor, at::Tensor>(const at::Tensor&, const std::optional<at::Tensor>&,
+                                                     const std::optional<at::Tensor>&, const std::optional<at::Tensor>&,
+                                                     const std::optional<at::Tensor>&, const std::optional<at::Tensor>&,
+                                                     int64_t, int64_t, bool, double);
+  const auto op = c10::Dispatcher::singleton().findSchemaOrThrow("siamese::attention_forward", "").typed<Forward>();
+  const c10::NoGradGuard no_grad;
+  for (const bool causal : {true, false}) {
+    const Case single({2, 9, 4, 2, 16, causal, true, true, true}, at::kFloat);
+    const AttentionArguments& a = single.arguments;
+    const auto statistic = [&](Mode mode) {
+      const ModeGuard guard(mode);
+      return std::get<1>(
+          op.call(single.inputs[0], a.q_gain, a.k_gain, a.v_gain, a.cos, a.sin, a.heads, a.kv_heads, a.causal, a.eps));
+    };
+    testing::expect_close(statistic(Mode::fused), statistic(Mode::plain), 1e-5, "lse");
+  }
+}
+
+TEST(AttentionOp, RefusesImpossibleHeads) {
+  const at::Tensor qkv = at::ones({1, 3, 24});
+  const auto refused = [&](AttentionArguments arguments, const std::string& what) {
+    try {
+      attention(qkv, arguments);
+      ADD_FAILURE() << what << " was taken";
+    } catch (const UsageError& error) {
+      EXPECT_TRUE(std::string(error.what()).starts_with("siamese::attention: " + what + ": expected")) << error.what();
+    }
+  };
+  refused({.heads = 2, .kv_heads = 0}, "kv_heads");
+  refused({.heads = 0, .kv_heads = 1}, "heads");
+  refused({.heads = 3, .kv_heads = 2}, "heads");
+  refused({.heads = 3, .kv_heads = 1, .cos = at::ones({3, 1, 2})}, "qkv");
+  refused({.heads = 2, .kv_heads = 1, .cos = at::ones({3, 1, 3})}, "sin");
+  refused({.heads = 2, .kv_heads = 1, .cos = at::ones({3, 1, 2}), .sin = at::ones({3, 1, 3})}, "cos");
+  refused({.heads = 6, .kv_heads = 1, .cos = at::ones({3, 1, 1}), .sin = at::ones({3, 1, 1})}, "qkv");
+}
+
+TEST(CachedAttention, LooksBackAndNotAhead) {
+  const at::Tensor q = randn({2, 4, 3, 8}, 1), k = randn({2, 2, 7, 8}, 2), v = randn({2, 2, 7, 8}, 3);
+  const at::Tensor scores =
+      (at::matmul(q, k.repeat_interleave(2, 1).transpose(2, 3)) / std::sqrt(8.0))
+          .masked_fill(at::ones({3, 7}, at::kBool).triu(5), -std::numeric_limits<double>::infinity());
+  const at::Tensor wanted =
+      at::matmul(scores.softmax(-1), v.repeat_interleave(2, 1)).transpose(1, 2).reshape({2, 3, 32});
+  testing::expect_close(cached_attention(q, k, v), wanted, 1e-13, "plain");
+  const auto single = [](const at::Tensor& x) { return x.to(at::kFloat); };
+  testing::expect_close(cached_attention(single(q), single(k), single(v)), wanted, 1e-6, "fused");
+  EXPECT_EQ(cached_attention(q.narrow(2, 0, 0), k, v).sizes(), at::IntArrayRef({2, 0, 32}));
+}
+
+TEST(CachedAttention, RefusesWhatItCannotDo) {
+  const at::Tensor q = at::ones({1, 4, 3, 8}), k = at::ones({1, 2, 7, 8});
+  EXPECT_THROW(cached_attention(q, k.narrow(2, 0, 2), k.narrow(2, 0, 2)), UsageError);
+  EXPECT_THROW(cached_attention(q, k, k.narrow(2, 0, 5)), UsageError);
+  EXPECT_THROW(cached_attention(q, k.narrow(1, 0, 0), k.narrow(1, 0, 0)), UsageError);
+  EXPECT_THROW(cached_attention(q.narrow(1, 0, 3), k, k), UsageError);
+  EXPECT_THROW(cached_attention(q, k.to(at::kDouble), k), UsageError);
+  EXPECT_THROW(cached_attention(q[0], k, k), UsageError);
+  const at::Tensor y = cached_attention(leaf(q), k, k);
+  EXPECT_ANY_THROW(y.sum().backward()) << "it has no gradient";
 }
 
 }  // namespace attention_test

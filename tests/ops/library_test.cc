@@ -101,7 +101,8 @@ TEST(OpLibrary, EveryOpHasItsKernelsAndACase) {
     const auto has = [&](c10::DispatchKey key) { return handle.hasKernelForDispatchKey(key); };
     EXPECT_TRUE(has(c10::DispatchKey::CompositeExplicitAutograd)) << op << " has no plain form";
     EXPECT_TRUE(has(c10::DispatchKey::Autograd)) << op << " says nothing of its gradient";
-    if (op.ends_with("_forward") || op.ends_with("_backward")) {
+    const bool pair = dispatcher.findOp({name.name + "_forward", ""}).has_value();
+    if (!pair) {
       EXPECT_TRUE(has(c10::DispatchKey::CPU) && has(c10::DispatchKey::Meta)) << op << " lacks a kernel";
     } else {
       EXPECT_TRUE(with_case.contains(op)) << op << " has no case in tests/ops/op_cases.cc";
@@ -199,6 +200,7 @@ TEST(OpLibrary, SecondDerivativesRaise) {
 
 // One argument made wrong in one way; undefined: this way does not apply.
 at::Tensor spoiled(const at::Tensor& input, int way) {
+  if (input.numel() == 0) return {};
   switch (way) {
     case 0:
       return input.unsqueeze(0);

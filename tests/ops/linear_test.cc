@@ -56,6 +56,41 @@ TEST(Linear, AddsToAGradientThatIsThere) {
   testing::expect_close(w.grad(), fresh * 2 + 1, 1e-6, "by autograd");
 }
 
+// However a weight lies in memory, its gradient is that of its elements. The second shape is one of oneDNN's products.
+TEST(Linear, WeightsThatAreNotRowMajor) {
+  for (const auto& [rows, in, out] : std::vector<std::array<int64_t, 3>>{{5, 7, 3}, {300, 257, 260}}) {
+    const at::Tensor x = randn({rows, in}, 1);
+    const at::Tensor w = randn({out, in}, 2);
+    const at::Tensor exact = leaf(w);
+    const at::Tensor wanted = testing::gradients(plain::linear(x, exact, {}), {exact})[0];
+    const at::Tensor single = x.to(at::kFloat);
+    const at::Tensor transposed = leaf(w.t().contiguous().to(at::kFloat));
+    const auto of_view = testing::gradients(ops::linear(single, transposed.t(), {}), {transposed});
+    testing::expect_close(of_view[0].t(), wanted, 1e-5, "a view");
+    const at::Tensor strided = w.t().contiguous().to(at::kFloat).t().set_requires_grad(true);
+    const auto of_leaf = testing::gradients(ops::linear(single, strided, {}), {strided});
+    testing::expect_close(of_leaf[0], wanted, 1e-5, "a leaf");
+    const at::Tensor wide = at::empty({out, 2 * in}, at::kFloat).slice(1, 0, 2 * in, 2);
+    wide.copy_(w);
+    const at::Tensor y = ops::linear(single, wide.set_requires_grad(true), {});
+    testing::expect_close(y, plain::linear(x, w, {}), 1e-5, "every other column");
+    testing::expect_close(testing::gradients(y, {wide})[0], wanted, 1e-5, "every other column");
+  }
+}
+
+// What cannot be added to in place is left to autograd.
+TEST(Linear, GradientsThatAreNotRowMajor) {
+  const at::Tensor x = randn({5, 7}, 1, at::kFloat);
+  const at::Tensor w = leaf(randn({3, 7}, 2, at::kFloat));
+  const at::Tensor fresh = torch::autograd::grad({ops::linear(x, w, {}).sum()}, {w})[0];
+  w.mutable_grad() = at::ones({7, 3}).t();
+  {
+    const GradientsInPlace in_place;
+    ops::linear(x, w, {}).sum().backward();
+  }
+  testing::expect_close(w.grad(), fresh + 1, 1e-6, "strided");
+}
+
 TEST(Linear, TheSameBitsAtAnyThreadCount) {
   const ModeGuard fused(Mode::fused);
   const int before = at::get_num_threads();

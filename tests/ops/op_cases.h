@@ -24,6 +24,12 @@ struct OpCase {
 std::vector<OpCase> op_cases();
 
 // One for each op file.
+std::vector<OpCase> activation_cases();
+std::vector<OpCase> attention_cases();
+std::vector<OpCase> feed_forward_cases();
+std::vector<OpCase> linear_cases();
+std::vector<OpCase> modulate_cases();
 std::vector<OpCase> norm_cases();
+std::vector<OpCase> rope_cases();
 
 }  // namespace siamese::ops

@@ -1,0 +1,81 @@
+#include "tests/ops/op_cases.h"
+#include "tests/support/tensors.h"
+
+#include "siamese/ops/attention.h"
+#include "siamese/ops/rope.h"
+
+namespace siamese::ops {
+namespace attention_cases_detail {
+
+using testing::randn;
+using Tensors = std::vector<at::Tensor>;
+
+struct Case {
+  std::string what;
+  at::Tensor qkv;
+  int64_t heads, kv_heads;
+  bool causal, rope;
+  std::string gains;  // of "qkv"
+};
+
+// Inputs: qkv, cos and sin if they rotate, then the gains in order.
+OpCase case_of(const Case& test) {
+  const int64_t head_dim = test.qkv.size(2) / (test.heads + 2 * test.kv_heads);
+  Tensors inputs = {test.qkv};
+  const at::Tensor angles = randn({test.qkv.size(1), 1, head_dim / 2}, 2);
+  if (test.rope) inputs.insert(inputs.end(), {angles.cos(), angles.sin()});
+  for (size_t i = 0; i < test.gains.size(); ++i) inputs.push_back(randn({head_dim}, 3 + i) + 1);
+  const auto arguments_of = [test](const Tensors& t) {
+    AttentionArguments arguments{.heads = test.heads, .kv_heads = test.kv_heads, .causal = test.causal, .eps = 1e-5};
+    size_t next = 1;
+    if (test.rope) arguments.cos = t[next++];
+    if (test.rope) arguments.sin = t[next++];
+    if (test.gains.find('q') != std::string::npos) arguments.q_gain = t[next++];
+    if (test.gains.find('k') != std::string::npos) arguments.k_gain = t[next++];
+    if (test.gains.find('v') != std::string::npos) arguments.v_gain = t[next++];
+    return arguments;
+  };
+  return {"attention", test.what, inputs, [=](const Tensors& t) { return Tensors{attention(t[0], arguments_of(t))}; },
+          [=](const Tensors& t) {
+            AttentionArguments arguments = arguments_of(t);
+            if (arguments.cos.defined()) arguments.cos = arguments.cos.detach();  // they get no gradient
+            if (arguments.sin.defined()) arguments.sin = arguments.sin.detach();
+            return Tensors{plain::attention(t[0], arguments)};
+          }};
+}
+
+}  // namespace attention_cases_detail
+
+std::vector<OpCase> attention_cases() {
+  using namespace attention_cases_detail;
+  std::vector<OpCase> cases;
+  for (const Case& test : std::vector<Case>{
+           {"causal with everything", randn({2, 7, 8 * 6}, 1), 4, 2, true, true, "qkv"},
+           {"causal, bare", randn({1, 33, 3 * 9}, 1), 1, 1, true, false, ""},
+           {"of all tokens, one gain", randn({2, 9, 5 * 8}, 1), 3, 1, false, false, "k"},
+           {"of all tokens, rotated", randn({1, 5, 12 * 4}, 1), 4, 4, false, true, "qk"},
+           {"of one token", randn({3, 1, 6 * 8}, 1), 2, 2, true, true, "v"},
+           {"of no samples", randn({0, 5, 4 * 8}, 1), 2, 1, true, true, "qk"},
+           {"of no tokens", randn({2, 0, 4 * 8}, 1), 2, 1, true, true, "qkv"},
+       }) {
+    cases.push_back(case_of(test));
+  }
+  return cases;
+}
+
+std::vector<OpCase> rope_cases() {
+  using testing::randn;
+  using Tensors = std::vector<at::Tensor>;
+  const auto call = [](const Tensors& t) { return Tensors{ops::rope(t[0], t[1], t[2])}; };
+  const auto plain = [](const Tensors& t) { return Tensors{plain::rope(t[0], t[1].detach(), t[2].detach())}; };
+  const auto cos = [](int64_t tokens, int64_t half) { return randn({tokens, 1, half}, 2).cos(); };
+  const auto sin = [](int64_t tokens, int64_t half) { return randn({tokens, 1, half}, 2).sin(); };
+  return {
+      {"rope", "of a batch", {randn({2, 5, 3, 34}, 1), cos(5, 17), sin(5, 17)}, call, plain},
+      {"rope", "of one sample", {randn({5, 2, 8}, 1), cos(5, 4), sin(5, 4)}, call, plain},
+      {"rope", "of no tokens", {randn({2, 0, 3, 8}, 1), cos(0, 4), sin(0, 4)}, call, plain},
+      {"rope", "of no heads", {randn({2, 5, 0, 8}, 1), cos(5, 4), sin(5, 4)}, call, plain},
+  };
+}
+
+}  // namespace siamese::ops
