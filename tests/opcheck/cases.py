@@ -54,11 +54,32 @@ def norm_cases():
         yield "layer_norm_backward", layer_backward
 
 
+def indices(*shape: int, below: int) -> torch.Tensor:
+    return torch.randint(below, shape)
+
+
+def embedding_cases():
+    for dtype, (strided, grad) in itertools.product(TYPES, ((True, True), (False, True), (False, False))):
+
+        def embed(dtype=dtype, strided=strided, grad=grad):
+            return (tensor(6, 5, dtype=dtype, grad=grad, strided=strided), indices(2, 3, below=6))
+
+        def add(dtype=dtype, strided=strided, grad=grad):
+            return (tensor(3, 2, 5, dtype=dtype, strided=strided, grad=grad), tensor(2, 5, dtype=dtype, grad=not grad))
+
+        yield "embedding", embed
+        yield "embedding_forward", lambda embed=embed: detached(embed())
+        yield "embedding_backward", lambda dtype=dtype: (tensor(2, 3, 5, dtype=dtype), indices(2, 3, below=6), 6)
+        yield "add_to_each", add
+        yield "add_to_each_forward", lambda add=add: detached(add())
+        yield "add_to_each_backward", lambda add=add: detached(add())[:1]
+
+
 def detached(args: tuple) -> tuple:
     return tuple(arg.detach() if isinstance(arg, torch.Tensor) else arg for arg in args)
 
 
 CASES: dict[str, list] = {}
-for group in (norm_cases,):
+for group in (norm_cases, embedding_cases):
     for op, case in group():
         CASES.setdefault(op, []).append(case)

@@ -4,7 +4,9 @@ namespace siamese::ops {
 
 std::vector<OpCase> op_cases() {
   std::vector<OpCase> all;
-  for (const auto& list : {norm_cases()}) all.insert(all.end(), list.begin(), list.end());
+  for (const auto& list : {embedding_cases(), norm_cases()}) {
+    all.insert(all.end(), list.begin(), list.end());
+  }
   return all;
 }
 

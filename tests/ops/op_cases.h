@@ -19,11 +19,13 @@ struct OpCase {
   Call call;                       // the op as C++ callers have it; outputs that it does not make are left out
   Call plain;                      // its plain expression, differentiable
   double tolerance = 1e-5;         // of float32 against double, relative to the largest element of a tensor
+  bool linear = false;             // its second derivatives are 0 and need not raise
 };
 
 std::vector<OpCase> op_cases();
 
 // One for each op file.
+std::vector<OpCase> embedding_cases();
 std::vector<OpCase> norm_cases();
 
 }  // namespace siamese::ops
