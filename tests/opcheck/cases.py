@@ -75,11 +75,22 @@ def embedding_cases():
         yield "add_to_each_backward", lambda add=add: detached(add())[:1]
 
 
+def reduce_cases():
+    for dtype, (strided, grad) in itertools.product(TYPES, ((True, True), (False, False))):
+
+        def one(dtype=dtype, strided=strided, grad=grad):
+            return (tensor(3, 2, 5, dtype=dtype, strided=strided, grad=grad),)
+
+        yield "fixed_sum", one
+        yield "fixed_sum_forward", lambda one=one: detached(one())
+        yield "sum_squares", lambda one=one, dtype=dtype: ([*one(), tensor(4, dtype=dtype)],)
+
+
 def detached(args: tuple) -> tuple:
     return tuple(arg.detach() if isinstance(arg, torch.Tensor) else arg for arg in args)
 
 
 CASES: dict[str, list] = {}
-for group in (norm_cases, embedding_cases):
+for group in (norm_cases, embedding_cases, reduce_cases):
     for op, case in group():
         CASES.setdefault(op, []).append(case)

@@ -27,5 +27,6 @@ std::vector<OpCase> op_cases();
 // One for each op file.
 std::vector<OpCase> embedding_cases();
 std::vector<OpCase> norm_cases();
+std::vector<OpCase> reduce_cases();
 
 }  // namespace siamese::ops
