@@ -86,11 +86,41 @@ def reduce_cases():
         yield "sum_squares", lambda one=one, dtype=dtype: ([*one(), tensor(4, dtype=dtype)],)
 
 
+def loss_cases():
+    for dtype, (strided, weighted, grad) in itertools.product(TYPES, ((True, True, True), (False, False, True), (False, True, False))):
+
+        def entropy(dtype=dtype, strided=strided, weighted=weighted, grad=grad):
+            weights = tensor(4, dtype=dtype, grad=grad) if weighted else None
+            return (tensor(4, 7, dtype=dtype, grad=grad, strided=strided), indices(4, below=7), weights)
+
+        def head(dtype=dtype, strided=strided, weighted=weighted, grad=grad):
+            weights = tensor(4, dtype=dtype, grad=grad) if weighted else None
+            weight = tensor(7, 5, dtype=dtype, grad=True, strided=strided)
+            return (tensor(4, 5, dtype=dtype, grad=grad, strided=strided), weight, indices(4, below=7), weights, 0.5, 0.1)
+
+        def entropy_backward(entropy=entropy, both=strided, wanted=(True, weighted)):
+            args = detached(entropy())
+            nll, z, losses = torch.ops.siamese.cross_entropy_forward(*args)
+            return (torch.randn_like(nll), torch.randn_like(z) if both else None, *args, losses, list(wanted))
+
+        def head_backward(head=head, wanted=(grad, True, weighted)):
+            args = detached(head())
+            objective, _, _, *units = torch.ops.siamese.head_loss_forward(*args, list(wanted))
+            return (torch.randn_like(objective), args[0], args[1], args[3], *units, list(wanted))
+
+        yield "cross_entropy", entropy
+        yield "cross_entropy_forward", lambda entropy=entropy: detached(entropy())
+        yield "cross_entropy_backward", entropy_backward
+        yield "head_loss", head
+        yield "head_loss_forward", lambda head=head, grad=grad: (*detached(head()), [grad, True, grad])
+        yield "head_loss_backward", head_backward
+
+
 def detached(args: tuple) -> tuple:
     return tuple(arg.detach() if isinstance(arg, torch.Tensor) else arg for arg in args)
 
 
 CASES: dict[str, list] = {}
-for group in (norm_cases, embedding_cases, reduce_cases):
+for group in (norm_cases, embedding_cases, reduce_cases, loss_cases):
     for op, case in group():
         CASES.setdefault(op, []).append(case)
