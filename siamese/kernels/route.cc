@@ -40,6 +40,21 @@ double sum_of_chosen(const float* p, const int64_t* chosen, int64_t k) {
   return sum;
 }
 
+// dp of the chosen experts += the gradients of their weights.
+void add_from_weights(const RouteShape& shape, const float* p, const int64_t* chosen, const float* dweights,
+                      float* dp) {
+  const double total = shape.renormalise ? sum_of_chosen(p, chosen, shape.per_row) : 1;
+  double common = 0;
+  if (shape.renormalise) {
+    for (int64_t r = 0; r < shape.per_row; ++r) {
+      common += static_cast<double>(dweights[r]) * static_cast<double>(p[chosen[r]]) / total;
+    }
+  }
+  for (int64_t r = 0; r < shape.per_row; ++r) {
+    dp[chosen[r]] += static_cast<float>((static_cast<double>(dweights[r]) - common) / total);
+  }
+}
+
 }  // namespace
 
 void route_forward(const RouteShape& shape, const float* logits, float* p, float* normalizer, int64_t* chosen,
@@ -62,22 +77,12 @@ void route_forward(const RouteShape& shape, const float* logits, float* p, float
 void route_backward(const RouteShape& shape, const float* p, const float* normalizer, const int64_t* chosen,
                     const float* dweights, const float* dmean, double dz, float* dlogits, int64_t begin, int64_t end) {
   const int64_t experts = shape.experts;
-  const int64_t k = shape.per_row;
   for (int64_t row = begin; row < end; ++row) {
     const float* const row_p = p + row * experts;
-    const int64_t* const row_chosen = chosen + row * k;
-    const float* const row_dw = dweights + row * k;
     float* const dp = dlogits + row * experts;
     std::copy(dmean, dmean + experts, dp);
-    const double total = shape.renormalise ? sum_of_chosen(row_p, row_chosen, k) : 1;
-    double common = 0;
-    if (shape.renormalise) {
-      for (int64_t r = 0; r < k; ++r) {
-        common += static_cast<double>(row_dw[r]) * static_cast<double>(row_p[row_chosen[r]]) / total;
-      }
-    }
-    for (int64_t r = 0; r < k; ++r) {
-      dp[row_chosen[r]] += static_cast<float>((static_cast<double>(row_dw[r]) - common) / total);
+    if (dweights != nullptr) {
+      add_from_weights(shape, row_p, chosen + row * shape.per_row, dweights + row * shape.per_row, dp);
     }
     double mean = 0;
     for (int64_t e = 0; e < experts; ++e) mean += static_cast<double>(row_p[e]) * static_cast<double>(dp[e]);

@@ -21,7 +21,8 @@ struct RouteShape {
 void route_forward(const RouteShape& shape, const float* logits, float* p, float* normalizer, int64_t* chosen,
                    float* weights, float* sums, int64_t begin, int64_t end);
 
-// dmean: [E], the gradient of every row's p beside the weights'; dz: of every row's n^2. Overwrites dlogits.
+// dweights may be null: 0. dmean: [E], the gradient of every row's p beside the weights'; dz: of every row's n^2.
+// Overwrites dlogits.
 void route_backward(const RouteShape& shape, const float* p, const float* normalizer, const int64_t* chosen,
                     const float* dweights, const float* dmean, double dz, float* dlogits, int64_t begin, int64_t end);
 

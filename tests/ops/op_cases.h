@@ -29,5 +29,6 @@ std::vector<OpCase> embedding_cases();
 std::vector<OpCase> loss_cases();
 std::vector<OpCase> norm_cases();
 std::vector<OpCase> reduce_cases();
+std::vector<OpCase> route_cases();
 
 }  // namespace siamese::ops
