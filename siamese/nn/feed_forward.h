@@ -5,7 +5,6 @@
 
 #include <ATen/core/Tensor.h>
 
-#include "siamese/base/enum_text.h"
 #include "siamese/nn/init.h"
 #include "siamese/nn/linear.h"
 #include "siamese/ops/activation.h"
@@ -35,10 +34,3 @@ class FeedForward {
 };
 
 }  // namespace siamese::nn
-
-template <>
-struct siamese::EnumText<siamese::nn::FeedForwardKind> {
-  static constexpr EnumNames<nn::FeedForwardKind, 3> names{{{nn::FeedForwardKind::swiglu, "swiglu"},
-                                                            {nn::FeedForwardKind::gelu, "gelu"},
-                                                            {nn::FeedForwardKind::gelu_tanh, "gelu_tanh"}}};
-};

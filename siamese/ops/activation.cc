@@ -1,11 +1,13 @@
 #include "siamese/ops/activation.h"
 
+#include <string>
 #include <vector>
 
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 #include <torch/csrc/autograd/custom_function.h>
 
+#include "siamese/base/check.h"
 #include "siamese/ops/mode.h"
 #include "siamese/ops/one_thread.h"
 #include "siamese/ops/partials.h"
@@ -22,6 +24,13 @@ at::Tensor activation(Activation kind, const at::Tensor& x) {
 }
 
 }  // namespace plain
+
+Activation activation_named(const char* op, std::string_view kind) {
+  if (const auto found = enum_from_text<Activation>(kind); found.has_value()) return *found;
+  std::string choices;
+  for (const auto& choice : enum_choices<Activation>()) choices += (choices.empty() ? "" : " | ") + choice;
+  throw UsageError("siamese::" + std::string(op) + ": kind: expected " + choices + ", got " + std::string(kind));
+}
 
 namespace {
 

@@ -3,8 +3,11 @@
 // x: [..., cols], or [..., 2 cols] for swiglu.
 #pragma once
 
+#include <string_view>
+
 #include <ATen/core/Tensor.h>
 
+#include "siamese/base/enum_text.h"
 #include "siamese/kernels/activation.h"
 
 namespace siamese::ops {
@@ -18,6 +21,9 @@ at::Tensor activation(Activation kind, const at::Tensor& x);
 at::Tensor silu(const at::Tensor& x);
 at::Tensor sigmoid(const at::Tensor& x);
 
+// Schemas have the kind as a word; one that is none is a UsageError of `op`.
+Activation activation_named(const char* op, std::string_view kind);
+
 namespace plain {
 
 at::Tensor activation(Activation kind, const at::Tensor& x);
@@ -25,3 +31,10 @@ at::Tensor activation(Activation kind, const at::Tensor& x);
 }  // namespace plain
 
 }  // namespace siamese::ops
+
+template <>
+struct siamese::EnumText<siamese::ops::Activation> {
+  static constexpr EnumNames<ops::Activation, 3> names{{{ops::Activation::swiglu, "swiglu"},
+                                                        {ops::Activation::gelu, "gelu"},
+                                                        {ops::Activation::gelu_tanh, "gelu_tanh"}}};
+};

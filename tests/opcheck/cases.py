@@ -116,11 +116,43 @@ def loss_cases():
         yield "head_loss_backward", head_backward
 
 
+def expert_cases():
+    for dtype, (strided, kind, grad) in itertools.product(TYPES, ((True, "swiglu", True), (False, "gelu", True), (False, "gelu_tanh", False))):
+
+        def logits(dtype=dtype, strided=strided, grad=grad):
+            return (tensor(6, 4, dtype=dtype, strided=strided, grad=grad), 2, strided)
+
+        def route_backward(logits=logits, some=strided):
+            x, k, renormalise = detached(logits())
+            chosen, weights, balance, z, counts, p, n = torch.ops.siamese.route_forward(x, k, renormalise)
+            d_z = torch.randn_like(z) if some else None
+            return (torch.randn_like(weights), torch.randn_like(balance), d_z, x, p, n, chosen, counts, renormalise)
+
+        def experts(dtype=dtype, strided=strided, kind=kind, grad=grad):
+            make = dict(dtype=dtype, strided=strided)
+            w_in = tensor(4, 6 if kind == "swiglu" else 3, 5, grad=True, **make)
+            w_out = tensor(4, 5, 3, grad=grad, **make)
+            weights = tensor(6, 2, grad=grad, **make)
+            return (kind, tensor(6, 5, grad=grad, **make), indices(6, 2, below=3), weights, w_in, w_out)
+
+        def experts_backward(experts=experts, wanted=(grad, True, True, grad)):
+            args = detached(experts())
+            y, projected = torch.ops.siamese.expert_feed_forward_forward(*args)
+            return (args[0], torch.randn_like(y), *args[1:], projected, list(wanted))
+
+        yield "route", logits
+        yield "route_forward", lambda logits=logits: detached(logits())
+        yield "route_backward", route_backward
+        yield "expert_feed_forward", experts
+        yield "expert_feed_forward_forward", lambda experts=experts: detached(experts())
+        yield "expert_feed_forward_backward", experts_backward
+
+
 def detached(args: tuple) -> tuple:
     return tuple(arg.detach() if isinstance(arg, torch.Tensor) else arg for arg in args)
 
 
 CASES: dict[str, list] = {}
-for group in (norm_cases, embedding_cases, reduce_cases, loss_cases):
+for group in (norm_cases, embedding_cases, reduce_cases, loss_cases, expert_cases):
     for op, case in group():
         CASES.setdefault(op, []).append(case)

@@ -26,6 +26,7 @@ std::vector<OpCase> op_cases();
 
 // One for each op file.
 std::vector<OpCase> embedding_cases();
+std::vector<OpCase> expert_feed_forward_cases();
 std::vector<OpCase> loss_cases();
 std::vector<OpCase> norm_cases();
 std::vector<OpCase> reduce_cases();
