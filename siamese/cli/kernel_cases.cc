@@ -211,7 +211,11 @@ KernelCase loss(const Shape& shape) {
           .in_place = 1,
           .elements = rows * kVocab,
           .prepare = [] {},
-          .run = [logits, targets, losses] { ops::cross_entropy_in_place(logits, targets, {}, losses, {}); }};
+          .run =
+              [logits, targets, losses] {
+                const ops::LossScales scales;
+                ops::cross_entropy_rows(logits, targets, {}, losses, &scales);
+              }};
 }
 
 KernelCase adamw(const Shape& shape) {

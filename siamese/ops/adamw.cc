@@ -1,20 +1,50 @@
 #include "siamese/ops/adamw.h"
 
 #include <cmath>
+#include <string>
+#include <utility>
 
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 #include <c10/core/GradMode.h>
 
+#include "siamese/base/check.h"
 #include "siamese/kernels/adamw.h"
+#include "siamese/ops/arguments.h"
 #include "siamese/ops/mode.h"
+#include "siamese/ops/one_thread.h"
 
 namespace siamese::ops {
+
+namespace adamw_detail {
+
+void check(const AdamWArguments& a, const std::vector<AdamWTensors>& list) {
+  const auto refuse = [](const std::string& what) { throw UsageError("siamese::adamw_step: " + what); };
+  if (a.applied_steps < 1) refuse("applied_steps: expected at least 1, got " + std::to_string(a.applied_steps));
+  for (const double beta : {a.beta1, a.beta2}) {
+    if (!(beta >= 0 && beta < 1)) refuse("beta1, beta2: expected a number in [0, 1), got " + std::to_string(beta));
+  }
+  for (const auto& [gradient, parameter, first_moment, second_moment, weight_decay] : list) {
+    if (!gradient.defined()) continue;
+    const Arguments arguments("adamw_step", "parameter", parameter);
+    for (const auto& [name, tensor] :
+         {std::pair{"parameter", parameter}, std::pair{"gradient", gradient}, std::pair{"first_moment", first_moment},
+          std::pair{"second_moment", second_moment}}) {
+      if (!tensor.defined()) refuse(std::string(name) + ": expected a tensor, got none");
+      arguments.require(tensor.layout() == at::kStrided, name, "a dense layout", c10::str(tensor.layout()));
+      arguments.shape(name, tensor, parameter.sym_sizes());
+    }
+  }
+}
+
+}  // namespace adamw_detail
 
 namespace plain {
 
 void adamw_step(const AdamWArguments& a, const std::vector<AdamWTensors>& list) {
+  adamw_detail::check(a, list);
   const c10::NoGradGuard no_grad;
+  const OneThread one_thread;
   const double bias1 = 1 - std::pow(a.beta1, static_cast<double>(a.applied_steps));
   const double bias2 = 1 - std::pow(a.beta2, static_cast<double>(a.applied_steps));
   for (const auto& [gradient, parameter, first_moment, second_moment, weight_decay] : list) {
@@ -29,7 +59,7 @@ void adamw_step(const AdamWArguments& a, const std::vector<AdamWTensors>& list) 
 
 }  // namespace plain
 
-namespace {
+namespace adamw_detail {
 
 // What one thread takes at a time: a piece of one parameter.
 struct Piece {
@@ -53,19 +83,23 @@ void cut(const AdamWTensors& tensors, std::vector<Piece>& pieces) {
   }
 }
 
-}  // namespace
+bool dense(const AdamWTensors& of) {
+  return of.gradient.is_contiguous() && of.parameter.is_contiguous() && of.first_moment.is_contiguous() &&
+         of.second_moment.is_contiguous();
+}
+
+}  // namespace adamw_detail
 
 void adamw_step(const AdamWArguments& a, const std::vector<AdamWTensors>& list) {
+  adamw_detail::check(a, list);
   const c10::NoGradGuard no_grad;
-  std::vector<Piece> pieces;
+  std::vector<adamw_detail::Piece> pieces;
   for (const auto& tensors : list) {
     if (!tensors.gradient.defined()) continue;
-    const bool dense = tensors.parameter.is_contiguous() && tensors.gradient.is_contiguous();
-    if (!dense ||
-        !use_fused("adamw_step", {tensors.gradient, tensors.parameter, tensors.first_moment, tensors.second_moment})) {
-      plain::adamw_step(a, {tensors});
+    if (adamw_detail::dense(tensors) && use_fused("adamw_step", {tensors.parameter})) {
+      adamw_detail::cut(tensors, pieces);
     } else {
-      cut(tensors, pieces);
+      plain::adamw_step(a, {tensors});
     }
   }
   const auto steps = static_cast<double>(a.applied_steps);
@@ -79,7 +113,7 @@ void adamw_step(const AdamWArguments& a, const std::vector<AdamWTensors>& list) 
   at::parallel_for(0, static_cast<int64_t>(pieces.size()), 1, [&](int64_t first, int64_t last) {
     kernels::AdamWStep step = common;
     for (int64_t i = first; i < last; ++i) {
-      const Piece& piece = pieces[static_cast<size_t>(i)];
+      const adamw_detail::Piece& piece = pieces[static_cast<size_t>(i)];
       step.weight_decay = piece.weight_decay;
       kernels::adamw_update(step, piece.gradient, piece.parameter, piece.first_moment, piece.second_moment, 0,
                             piece.size);

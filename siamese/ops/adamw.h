@@ -1,6 +1,9 @@
 // One AdamW step with decoupled weight decay (Loshchilov & Hutter 2019), in place, over all parameters in one pass:
 //   g <- clip * g;  p <- (1 - lr * decay) p;  m <- b1 m + (1 - b1) g;  v <- b2 v + (1 - b2) g^2
 //   p <- p - lr / (1 - b1^t) * m / (sqrt(v) / sqrt(1 - b2^t) + eps)
+// A function of C++ and no op of the dispatcher: it changes its arguments and nothing flows back through it, so a
+// functional schema would copy every parameter and autograd has nothing to record. (In Python there is torch.optim.)
+// The four tensors of a parameter have one shape, type and device; how they lie in memory does not matter.
 #pragma once
 
 #include <vector>

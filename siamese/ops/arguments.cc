@@ -6,6 +6,7 @@
 #include <ATen/ATen.h>
 
 #include "siamese/base/check.h"
+#include "siamese/ops/wide.h"
 
 namespace siamese::ops {
 namespace arguments_detail {
@@ -44,23 +45,38 @@ const Arguments& Arguments::least_rank(const char* name, const at::Tensor& tenso
   return *this;
 }
 
-const Arguments& Arguments::shape(const char* name, const at::Tensor& tensor, c10::SymIntArrayRef sizes) const {
-  if (!tensor.defined()) return *this;
+void Arguments::check_sizes(const char* name, const at::Tensor& tensor, c10::SymIntArrayRef sizes) const {
   const auto got = tensor.sym_sizes();
   if (!std::equal(got.begin(), got.end(), sizes.begin(), sizes.end())) {
     refuse(name, "shape " + shape_text(sizes), shape_text(got));
   }
-  return same_type(name, tensor);
 }
 
-const Arguments& Arguments::same_type(const char* name, const at::Tensor& tensor) const {
-  if (!tensor.defined()) return *this;
-  if (tensor.scalar_type() != first_.scalar_type()) {
-    refuse(name, text(first_.scalar_type(), ", the type of ", first_name_), text(tensor.scalar_type()));
+void Arguments::check_type(const char* name, const at::Tensor& tensor, at::ScalarType type) const {
+  if (tensor.scalar_type() != type) {
+    const char* const why = type == first_.scalar_type() ? ", the type of " : ", for sums of ";
+    refuse(name, text(type, why, first_name_), text(tensor.scalar_type()));
   }
   if (tensor.device() != first_.device()) {
     refuse(name, text(first_.device(), ", where ", first_name_, " is"), text(tensor.device()));
   }
+}
+
+const Arguments& Arguments::shape(const char* name, const at::Tensor& tensor, c10::SymIntArrayRef sizes) const {
+  if (!tensor.defined()) return *this;
+  check_sizes(name, tensor, sizes);
+  return same_type(name, tensor);
+}
+
+const Arguments& Arguments::wide_shape(const char* name, const at::Tensor& tensor, c10::SymIntArrayRef sizes) const {
+  if (!tensor.defined()) return *this;
+  check_sizes(name, tensor, sizes);
+  check_type(name, tensor, wide_type(first_));
+  return *this;
+}
+
+const Arguments& Arguments::same_type(const char* name, const at::Tensor& tensor) const {
+  if (tensor.defined()) check_type(name, tensor, first_.scalar_type());
   return *this;
 }
 
@@ -71,6 +87,11 @@ const Arguments& Arguments::index(const char* name, const at::Tensor& tensor) co
     refuse(name, text(first_.device(), ", where ", first_name_, " is"), text(tensor.device()));
   }
   return *this;
+}
+
+const Arguments& Arguments::index_shape(const char* name, const at::Tensor& tensor, c10::SymIntArrayRef sizes) const {
+  if (tensor.defined()) check_sizes(name, tensor, sizes);
+  return index(name, tensor);
 }
 
 const Arguments& Arguments::require(bool condition, const char* name, const std::string& expected,

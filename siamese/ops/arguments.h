@@ -23,12 +23,17 @@ class Arguments {
   const Arguments& shape(const char* name, const at::Tensor& tensor, c10::SymIntArrayRef sizes) const;
   // type and device of the first argument, whatever its sizes
   const Arguments& same_type(const char* name, const at::Tensor& tensor) const;
-  // int64 on the device of the first argument
+  // exactly these sizes, for what is summed: float32 where the first argument is of a half type (ops/wide.h)
+  const Arguments& wide_shape(const char* name, const at::Tensor& tensor, c10::SymIntArrayRef sizes) const;
+  // int64 on the device of the first argument; of exactly these sizes
   const Arguments& index(const char* name, const at::Tensor& tensor) const;
+  const Arguments& index_shape(const char* name, const at::Tensor& tensor, c10::SymIntArrayRef sizes) const;
   // any other condition; `expected` and `got` end the line
   const Arguments& require(bool condition, const char* name, const std::string& expected, const std::string& got) const;
 
  private:
+  void check_sizes(const char* name, const at::Tensor& tensor, c10::SymIntArrayRef sizes) const;
+  void check_type(const char* name, const at::Tensor& tensor, at::ScalarType type) const;
   [[noreturn]] void refuse(const char* name, const std::string& expected, const std::string& got) const;
 
   const char* op_;

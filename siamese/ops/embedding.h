@@ -14,6 +14,7 @@ at::Tensor add_to_each(const at::Tensor& x, const at::Tensor& row);
 namespace plain {
 
 at::Tensor embedding(const at::Tensor& table, const at::Tensor& indices);
+at::Tensor add_to_each(const at::Tensor& x, const at::Tensor& row);
 
 }  // namespace plain
 

@@ -1,271 +1,244 @@
 #include "siamese/ops/expert_feed_forward.h"
 
-#include <vector>
+#include <array>
+#include <string>
+#include <string_view>
+#include <tuple>
 
 #include <ATen/ATen.h>
-#include <torch/csrc/autograd/custom_function.h>
 
-#include "siamese/base/check.h"
-#include "siamese/kernels/expert_rows.h"
-#include "siamese/kernels/outer_products.h"
-#include "siamese/ops/expert_groups.h"
+#include "siamese/ops/arguments.h"
+#include "siamese/ops/expert_kernels.h"
 #include "siamese/ops/gradient.h"
+#include "siamese/ops/library.h"
 #include "siamese/ops/mode.h"
-#include "siamese/ops/one_thread.h"
-#include "siamese/ops/partials.h"
-#include "siamese/ops/product.h"
+#include "siamese/ops/plain_gradient.h"
 #include "siamese/ops/scope.h"
 
 namespace siamese::ops {
+namespace expert_detail {
+
+// W_in,e x_t of each choice: [rows, k, in]. Every expert sees every row, so that no size depends on the routing.
+at::Tensor plain_projected(const at::Tensor& x, const at::Tensor& chosen, const at::Tensor& w_in) {
+  at::Tensor projected = at::zeros({chosen.size(0), chosen.size(1), w_in.size(1)}, x.options());
+  for (int64_t e = 0; e < w_in.size(0); ++e) {
+    const at::Tensor of_expert = at::linear(x, w_in[e]).unsqueeze(1);
+    projected = at::where((chosen == e).unsqueeze(-1), of_expert, projected);
+  }
+  return projected;
+}
+
+// The output projection is linear, so a row's choices of one expert are added before it.
+at::Tensor plain_combined(const at::Tensor& active, const at::Tensor& chosen, const at::Tensor& weights,
+                          const at::Tensor& w_out) {
+  at::Tensor y = at::zeros({chosen.size(0), w_out.size(1)}, active.options());
+  for (int64_t e = 0; e < w_out.size(0); ++e) {
+    const at::Tensor share = weights * (chosen == e).to(weights.scalar_type());
+    y = y + at::linear((active * share.unsqueeze(-1)).sum(1), w_out[e]);
+  }
+  return y;
+}
+
+}  // namespace expert_detail
 
 namespace plain {
 
 at::Tensor expert_feed_forward(Activation kind, const at::Tensor& x, const at::Tensor& chosen,
                                const at::Tensor& weights, const at::Tensor& w_in, const at::Tensor& w_out) {
-  at::Tensor y = at::zeros_like(x);
-  for (int64_t e = 0; e < w_in.size(0); ++e) {
-    const auto where = (chosen == e).nonzero().unbind(1);  // rows, ranks
-    const at::Tensor active = activation(kind, at::linear(x.index_select(0, where[0]), w_in[e]));
-    const at::Tensor share = weights.index({where[0], where[1]}).unsqueeze(1);
-    y = y.index_add(0, where[0], at::linear(active, w_out[e]) * share);
-  }
-  return y;
+  const at::Tensor active = activation(kind, expert_detail::plain_projected(x, chosen, w_in));
+  return expert_detail::plain_combined(active, chosen, weights, w_out);
 }
 
 }  // namespace plain
 
-namespace expert_detail {
+// y, and the input projections of the rows sorted by expert (expert_groups.h): [rows k, in].
+namespace expert_feed_forward_op {
 
+using namespace expert_detail;
 using torch::autograd::AutogradContext;
 using torch::autograd::tensor_list;
+using Wanted = std::array<bool, 4>;  // x, weights, w_in, w_out
+using Made = std::tuple<at::Tensor, at::Tensor>;
+using Gradients = std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor>;
 
-// Rows of a task: enough for a product to be fast, and what it makes stays in the second cache.
-constexpr int64_t kBlockRows = 256;
-
-at::Tensor rows_of(const at::Tensor& packed, const ExpertBlock& block) {
-  return packed.narrow(0, block.begin, block.rows);
+void check(const char* op, std::string_view kind, const at::Tensor& x, const at::Tensor& chosen,
+           const at::Tensor& weights, const at::Tensor& w_in, const at::Tensor& w_out) {
+  const int64_t halves = activation_named(op, kind) == Activation::swiglu ? 2 : 1;
+  const Arguments arguments(op, "x", x);
+  arguments.rank("x", x, 2).rank("chosen", chosen, 2).rank("w_in", w_in, 3).rank("w_out", w_out, 3);
+  const c10::SymInt rows = x.sym_size(0);
+  const c10::SymInt width = x.sym_size(1);
+  const c10::SymInt experts = w_in.sym_size(0);
+  arguments.index_shape("chosen", chosen, {rows, chosen.sym_size(1)}).shape("weights", weights, chosen.sym_sizes());
+  arguments.shape("w_out", w_out, {experts, width, w_out.sym_size(2)})
+      .shape("w_in", w_in, {experts, w_out.sym_size(2) * halves, width});
 }
 
-// Whether ops/product.h has a faster product than one straight into its place.
-bool worth_a_copy(const at::Tensor& to, const at::Tensor& x) {
-  return to.numel() * x.size(1) >= int64_t{1} << 24;  // multiply-adds
+void check_backward(std::string_view kind, const at::Tensor& dy, const at::Tensor& x, const at::Tensor& chosen,
+                    const at::Tensor& weights, const at::Tensor& w_in, const at::Tensor& w_out,
+                    const at::Tensor& projected) {
+  const char* const op = "expert_feed_forward_backward";
+  check(op, kind, x, chosen, weights, w_in, w_out);
+  Arguments(op, "x", x)
+      .shape("dy", dy, x.sym_sizes())
+      .shape("projected", projected, {chosen.sym_numel(), w_in.sym_size(1)});
 }
 
-// to = x w^T
-void multiply_transposed(const at::Tensor& to, const at::Tensor& x, const at::Tensor& w) {
-  at::Tensor out = to;
-  worth_a_copy(to, x) ? out.copy_(times_transposed(x, w)) : at::mm_out(out, x, w.t());
+bool fused(const at::Tensor& x, const at::Tensor& chosen) {
+  return use_fused("expert_feed_forward", {x}) && x.numel() > 0 && chosen.numel() > 0;
 }
 
-// to = y w
-void multiply(const at::Tensor& to, const at::Tensor& y, const at::Tensor& w) {
-  at::Tensor out = to;
-  worth_a_copy(to, y) ? out.copy_(times(y, w)) : at::mm_out(out, y, w);
+Made plain_forward(std::string_view kind, const at::Tensor& x, const at::Tensor& chosen, const at::Tensor& weights,
+                   const at::Tensor& w_in, const at::Tensor& w_out) {
+  check("expert_feed_forward", kind, x, chosen, weights, w_in, w_out);
+  const OneThread one_thread;
+  const at::Tensor projected = plain_projected(x, chosen, w_in);
+  const at::Tensor active = plain::activation(activation_named("expert_feed_forward", kind), projected);
+  const at::Tensor order = chosen.reshape({-1}).argsort(/*stable=*/true);
+  return {plain_combined(active, chosen, weights, w_out).contiguous(),
+          projected.reshape({chosen.numel(), w_in.size(1)}).index_select(0, order)};
 }
 
-// The rows of a block of `x`, times their factors if there are any, into the rows of `packed`.
-void gather(const at::Tensor& x, const ExpertGroups& groups, const at::Tensor& factors, const at::Tensor& packed,
-            const ExpertBlock& block) {
-  const float* const factor = factors.defined() ? factors.const_data_ptr<float>() + block.begin : nullptr;
-  kernels::gather_rows(x.const_data_ptr<float>(), groups.source.const_data_ptr<int64_t>() + block.begin, factor,
-                       packed.mutable_data_ptr<float>(), 0, block.rows, x.size(1));
+Made fused_forward(std::string_view kind, const at::Tensor& x, const at::Tensor& chosen, const at::Tensor& weights,
+                   const at::Tensor& w_in, const at::Tensor& w_out) {
+  const char* const op = "expert_feed_forward";
+  check(op, kind, x, chosen, weights, w_in, w_out);
+  check_indices(op, "chosen", chosen, w_in.size(0));
+  if (!fused(x, chosen)) return plain_forward(kind, x, chosen, weights, w_in, w_out);
+  const auto [y, projected] = run_experts(activation_named(op, kind), {x, chosen, weights, w_in, w_out});
+  return {y, projected};
 }
 
-void combine(const at::Tensor& packed, const at::Tensor& place, const at::Tensor& weights, const at::Tensor& y) {
-  const int64_t cols = y.size(1);
-  at::parallel_for(0, y.size(0), row_grain(cols), [&](int64_t begin, int64_t end) {
-    kernels::combine_rows(packed.const_data_ptr<float>(), place.const_data_ptr<int64_t>(),
-                          weights.const_data_ptr<float>(), y.mutable_data_ptr<float>(), begin, end, place.size(1),
-                          cols);
-  });
+Made meta_forward(std::string_view kind, const at::Tensor& x, const at::Tensor& chosen, const at::Tensor& weights,
+                  const at::Tensor& w_in, const at::Tensor& w_out) {
+  check("expert_feed_forward", kind, x, chosen, weights, w_in, w_out);
+  return {empty_dense(x), at::empty_symint({chosen.sym_numel(), w_in.sym_size(1)}, x.options())};
 }
 
-// The weight of each packed row.
-at::Tensor packed_weights(const at::Tensor& weights, const at::Tensor& place) {
-  at::Tensor packed = at::empty({place.numel()}, weights.options());
-  const int64_t* const at = place.const_data_ptr<int64_t>();
-  for (int64_t i = 0; i < place.numel(); ++i) {
-    packed.mutable_data_ptr<float>()[at[i]] = weights.const_data_ptr<float>()[i];
-  }
-  return packed;
+// -> dx, dweights, dw_in, dw_out
+Gradients plain_backward(std::string_view kind, const at::Tensor& dy, const at::Tensor& x, const at::Tensor& chosen,
+                         const at::Tensor& weights, const at::Tensor& w_in, const at::Tensor& w_out,
+                         const at::Tensor& projected, Wanted wanted) {
+  check_backward(kind, dy, x, chosen, weights, w_in, w_out, projected);
+  const Activation which = activation_named("expert_feed_forward_backward", kind);
+  const Tensors made = gradients_of(
+      {x, weights, w_in, w_out}, {wanted[0], wanted[1], wanted[2], wanted[3]}, {dy}, [&](const Tensors& given) {
+        return Tensors{plain::expert_feed_forward(which, given[0], chosen, given[1], given[2], given[3])};
+      });
+  return {made[0], made[1], made[2], made[3]};
 }
 
-// What backward makes of the packed rows on its way to the weights' gradients.
-struct PackedRows {
-  at::Tensor x;           // times the row's weight
-  at::Tensor dy;          // without it
-  at::Tensor active;      // times the row's weight
-  at::Tensor dprojected;  // without it
-  at::Tensor dx;          // without it
-  at::Tensor dweights;    // [rows k]
-};
-
-// The gradient of every expert's weight in x w^T: dw[e] += dy^T x over the expert's rows.
-struct WeightGradient {
-  at::Tensor dy;
-  at::Tensor x;
-  at::Tensor dw;
-};
-
-// Outputs of one expert's weight gradient: a task.
-struct OutputRange {
-  size_t of;
-  int64_t expert;
-  int64_t begin;
-  int64_t end;
-};
-
-// Four tasks a thread where the experts are even, so that threads end together; each packs its x, so no more. How the
-// outputs are cut changes no bit of them (kernels/outer_products.h).
-std::vector<OutputRange> cut_outputs(const std::vector<WeightGradient>& gradients, const int64_t* first) {
-  int64_t total = 0;
-  for (const auto& gradient : gradients) total += gradient.x.numel() * gradient.dw.size(1);
-  constexpr int64_t kLeast = int64_t{1} << 22;  // multiply-adds
-  const int64_t task = std::max(kLeast, total / (4 * at::get_num_threads()));
-  std::vector<OutputRange> tasks;
-  for (size_t of = 0; of < gradients.size(); ++of) {
-    const at::Tensor& dw = gradients[of].dw;
-    for (int64_t e = 0; e < dw.size(0); ++e) {
-      const int64_t work = (first[e + 1] - first[e]) * dw.size(1) * dw.size(2);
-      const kernels::Partition parts{dw.size(1), std::min((work + task - 1) / task, dw.size(1))};
-      for (int64_t i = 0; i < parts.parts; ++i) tasks.push_back({of, e, parts.begin(i), parts.end(i)});
-    }
-  }
-  return tasks;
+Gradients fused_backward(std::string_view kind, const at::Tensor& dy, const at::Tensor& x, const at::Tensor& chosen,
+                         const at::Tensor& weights, const at::Tensor& w_in, const at::Tensor& w_out,
+                         const at::Tensor& projected, Wanted wanted) {
+  const char* const op = "expert_feed_forward_backward";
+  check_backward(kind, dy, x, chosen, weights, w_in, w_out, projected);
+  check_indices(op, "chosen", chosen, w_in.size(0));
+  if (!fused(x, chosen)) return plain_backward(kind, dy, x, chosen, weights, w_in, w_out, projected, wanted);
+  const at::Tensor dw_in = wanted[2] ? at::zeros(w_in.sizes(), w_in.options()) : at::Tensor();
+  const at::Tensor dw_out = wanted[3] ? at::zeros(w_out.sizes(), w_out.options()) : at::Tensor();
+  const auto [dx, dweights] =
+      run_experts_backward(activation_named(op, kind), {x, chosen, weights, w_in, w_out}, projected, dy, dw_in, dw_out);
+  return {wanted[0] ? dx : no_gradient(x), wanted[1] ? dweights : no_gradient(x), wanted[2] ? dw_in : no_gradient(x),
+          wanted[3] ? dw_out : no_gradient(x)};
 }
 
-void add_weight_gradients(const std::vector<WeightGradient>& gradients, const at::Tensor& first) {
-  const PartScope scope("part::linear");
-  const int64_t* const begin = first.const_data_ptr<int64_t>();
-  const auto tasks = cut_outputs(gradients, begin);
-  for_each_task(static_cast<int64_t>(tasks.size()), [&](int64_t i) {
-    const OutputRange& task = tasks[static_cast<size_t>(i)];
-    const WeightGradient& gradient = gradients[task.of];
-    const int64_t out = gradient.dw.size(1);
-    const int64_t in = gradient.dw.size(2);
-    const int64_t row = begin[task.expert];
-    const int64_t rows = begin[task.expert + 1] - row;
-    const at::Tensor scratch = at::empty({kernels::outer_products_scratch(rows, out, in)}, at::kFloat);
-    kernels::add_outer_products(gradient.dy.const_data_ptr<float>() + row * out,
-                                gradient.x.const_data_ptr<float>() + row * in,
-                                gradient.dw.mutable_data_ptr<float>() + task.expert * out * in, rows, out, in,
-                                task.begin, task.end, scratch.mutable_data_ptr<float>());
-  });
+Gradients meta_backward(std::string_view kind, const at::Tensor& dy, const at::Tensor& x, const at::Tensor& chosen,
+                        const at::Tensor& weights, const at::Tensor& w_in, const at::Tensor& w_out,
+                        const at::Tensor& projected, Wanted wanted) {
+  check_backward(kind, dy, x, chosen, weights, w_in, w_out, projected);
+  return {wanted[0] ? empty_dense(x) : no_gradient(x), wanted[1] ? empty_dense(weights) : no_gradient(x),
+          wanted[2] ? empty_dense(w_in) : no_gradient(x), wanted[3] ? empty_dense(w_out) : no_gradient(x)};
 }
 
-class FusedExperts : public torch::autograd::Function<FusedExperts> {
+class Pair : public torch::autograd::Function<Pair> {
  public:
-  static at::Tensor forward(AutogradContext* context, Activation kind, const at::Tensor& given,
-                            const at::Tensor& chosen, const at::Tensor& given_weights, const at::Tensor& w_in,
+  static at::Tensor forward(AutogradContext* context, std::string_view kind, const at::Tensor& x,
+                            const at::Tensor& chosen, const at::Tensor& weights, const at::Tensor& w_in,
                             const at::Tensor& w_out) {
-    const at::Tensor x = given.contiguous();
-    const at::Tensor weights = given_weights.contiguous();
-    const ExpertGroups groups = group_by_expert(chosen.contiguous(), w_in.size(0));
-    const int64_t packed_rows = chosen.numel();
-    const int64_t hidden = w_out.size(2);
-    const at::Tensor projected = at::empty({packed_rows, w_in.size(1)}, x.options());
-    const at::Tensor packed = at::empty({packed_rows, x.size(1)}, x.options());
-    const auto blocks = expert_blocks(groups.first, kBlockRows);
-    for_each_task(static_cast<int64_t>(blocks.size()), [&](int64_t i) {
-      const ExpertBlock& block = blocks[static_cast<size_t>(i)];
-      const at::Tensor out = rows_of(packed, block);  // first of x, then of y
-      const at::Tensor inner = rows_of(projected, block);
-      gather(x, groups, at::Tensor(), out, block);
-      multiply_transposed(inner, out, w_in[block.expert]);
-      const at::Tensor active = at::empty({block.rows, hidden}, x.options());
-      kernels::activation_forward(kind, inner.const_data_ptr<float>(), active.mutable_data_ptr<float>(), 0, block.rows,
-                                  hidden);
-      multiply_transposed(out, active, w_out[block.expert]);
-    });
-    at::Tensor y = at::empty_like(x);
-    combine(packed, groups.place, weights, y);
-    context->save_for_backward({x, weights, projected, w_in, w_out, groups.source, groups.place, groups.first});
-    context->saved_data["kind"] = static_cast<int64_t>(kind);
+    const at::AutoDispatchBelowAutograd below;
+    static const auto op = find_op("expert_feed_forward_forward", fused_forward);
+    const auto [y, projected] = op.call(kind, x, chosen, weights, w_in, w_out);
+    context->save_for_backward({x, chosen, weights, w_in, w_out, projected});
+    context->saved_data["kind"] = std::string(kind);
     return y;
   }
 
   static tensor_list backward(AutogradContext* context, const tensor_list& grads) {
     const auto saved = context->get_saved_variables();
-    const at::Tensor& x = saved[0];
-    const at::Tensor& weights = saved[1];
-    const at::Tensor& projected = saved[2];
-    const at::Tensor& w_in = saved[3];
-    const at::Tensor& w_out = saved[4];
-    const ExpertGroups groups{saved[5], saved[6], saved[7]};
-    const auto kind = static_cast<Activation>(context->saved_data["kind"].toInt());
-    const bool want_x = context->needs_input_grad(0);
-    const bool want_in = context->needs_input_grad(3);
-    const bool want_out = context->needs_input_grad(4);
-    const PackedRows rows = packed_backward(kind, grads[0].contiguous(), x, weights, projected, w_in, w_out, groups);
-    std::vector<WeightGradient> wanted;
-    at::Tensor dw_in, dw_out;
-    if (want_out) wanted.push_back({rows.dy, rows.active, dw_out = gradient_of(w_out)});
-    if (want_in) wanted.push_back({rows.dprojected, rows.x, dw_in = gradient_of(w_in)});
-    add_weight_gradients(wanted, groups.first);
-    at::Tensor dx;
-    if (want_x) combine(rows.dx, groups.place, weights, dx = at::empty_like(x));
+    const std::string kind = context->saved_data["kind"].toStringRef();
+    const auto edges = wanted_gradients(context, {true, true, true, true, true});
+    const Wanted wanted{edges[0], edges[2], edges[3], edges[4]};
+    const bool in_place = (wanted[2] && adds_in_place(saved[3])) || (wanted[3] && adds_in_place(saved[4]));
+    if (in_place && fused(saved[0], saved[1])) return backward_in_place(kind, grads[0], saved, wanted);
+    const BelowAutograd below;
+    static const auto op = find_op("expert_feed_forward_backward", fused_backward);
+    const auto [dx, dweights, dw_in, dw_out] =
+        op.call(kind, grads[0], saved[0], saved[1], saved[2], saved[3], saved[4], saved[5], wanted);
     return {at::Tensor(),
-            dx,
+            if_wanted(wanted[0], dx),
             at::Tensor(),
-            rows.dweights.index_select(0, groups.place.view({-1})).view(weights.sizes()),
-            adds_in_place(w_in) ? at::Tensor() : dw_in,
-            adds_in_place(w_out) ? at::Tensor() : dw_out};
+            if_wanted(wanted[1], dweights),
+            if_wanted(wanted[2], dw_in),
+            if_wanted(wanted[3], dw_out)};
   }
 
  private:
-  static at::Tensor gradient_of(const at::Tensor& weight) {
-    return adds_in_place(weight) ? weight.grad() : at::zeros_like(weight.detach());
-  }
-
-  // dy . out = (dy W_out) . active: the gradient of a row's weight without its output.
-  static PackedRows packed_backward(Activation kind, const at::Tensor& dy, const at::Tensor& x,
-                                    const at::Tensor& weights, const at::Tensor& projected, const at::Tensor& w_in,
-                                    const at::Tensor& w_out, const ExpertGroups& groups) {
-    const at::Tensor factors = packed_weights(weights, groups.place);
-    const int64_t count = factors.numel();
-    const int64_t hidden = w_out.size(2);
-    const at::Tensor like_x = at::empty({3, count, x.size(1)}, x.options());
-    const PackedRows rows{like_x[0],
-                          like_x[1],
-                          at::empty({count, hidden}, x.options()),
-                          at::empty_like(projected),
-                          like_x[2],
-                          at::empty({count}, x.options())};
-    const auto blocks = expert_blocks(groups.first, kBlockRows);
-    for_each_task(static_cast<int64_t>(blocks.size()), [&](int64_t i) {
-      const ExpertBlock& block = blocks[static_cast<size_t>(i)];
-      const at::Tensor block_dy = rows_of(rows.dy, block);
-      const at::Tensor active = rows_of(rows.active, block);
-      const at::Tensor dprojected = rows_of(rows.dprojected, block);
-      gather(dy, groups, at::Tensor(), block_dy, block);
-      const at::Tensor dactive = at::empty({block.rows, hidden}, x.options());
-      multiply(dactive, block_dy, w_out[block.expert]);
-      kernels::activation_backward(kind, rows_of(projected, block).const_data_ptr<float>(),
-                                   dactive.const_data_ptr<float>(), dprojected.mutable_data_ptr<float>(),
-                                   active.mutable_data_ptr<float>(), 0, block.rows, hidden);
-      kernels::weigh_rows(dactive.const_data_ptr<float>(), active.mutable_data_ptr<float>(),
-                          factors.const_data_ptr<float>() + block.begin,
-                          rows.dweights.mutable_data_ptr<float>() + block.begin, 0, block.rows, hidden);
-      multiply(rows_of(rows.dx, block), dprojected, w_in[block.expert]);
-      gather(x, groups, factors, rows_of(rows.x, block), block);
-    });
-    return rows;
+  static tensor_list backward_in_place(const std::string& kind, const at::Tensor& dy, const tensor_list& saved,
+                                       Wanted wanted) {
+    const at::AutoDispatchBelowAutograd below;
+    const auto place = [](bool want, const at::Tensor& weight) {
+      if (!want) return at::Tensor();
+      return adds_in_place(weight) ? weight.grad() : at::zeros(weight.sizes(), weight.options());
+    };
+    const at::Tensor dw_in = place(wanted[2], saved[3]);
+    const at::Tensor dw_out = place(wanted[3], saved[4]);
+    const auto [dx, dweights] =
+        run_experts_backward(activation_named("expert_feed_forward", kind),
+                             {saved[0], saved[1], saved[2], saved[3], saved[4]}, saved[5], dy, dw_in, dw_out);
+    return {at::Tensor(),
+            if_wanted(wanted[0], dx),
+            at::Tensor(),
+            if_wanted(wanted[1], dweights),
+            adds_in_place(saved[3]) ? at::Tensor() : dw_in,
+            adds_in_place(saved[4]) ? at::Tensor() : dw_out};
   }
 };
 
-}  // namespace expert_detail
+at::Tensor pair(std::string_view kind, const at::Tensor& x, const at::Tensor& chosen, const at::Tensor& weights,
+                const at::Tensor& w_in, const at::Tensor& w_out) {
+  return Pair::apply(kind, x, chosen, weights, w_in, w_out);
+}
+
+at::Tensor alone(std::string_view kind, const at::Tensor& x, const at::Tensor& chosen, const at::Tensor& weights,
+                 const at::Tensor& w_in, const at::Tensor& w_out) {
+  static const auto op = find_op("expert_feed_forward_forward", fused_forward);
+  return std::get<0>(op.call(kind, x, chosen, weights, w_in, w_out));
+}
+
+TORCH_LIBRARY_FRAGMENT(siamese, library) {
+  define_pair(library,
+              "expert_feed_forward(str kind, Tensor x, Tensor chosen, Tensor weights, Tensor w_in, Tensor w_out) -> "
+              "Tensor",
+              pair, alone);
+  define_part(library,
+              "expert_feed_forward_forward(str kind, Tensor x, Tensor chosen, Tensor weights, Tensor w_in, "
+              "Tensor w_out) -> (Tensor y, Tensor projected)",
+              plain_forward, fused_forward, meta_forward);
+  define_part(library,
+              "expert_feed_forward_backward(str kind, Tensor dy, Tensor x, Tensor chosen, Tensor weights, "
+              "Tensor w_in, Tensor w_out, Tensor projected, bool[4] wanted) -> (Tensor dx, Tensor dweights, "
+              "Tensor dw_in, Tensor dw_out)",
+              plain_backward, fused_backward, meta_backward);
+}
+
+}  // namespace expert_feed_forward_op
 
 at::Tensor expert_feed_forward(Activation kind, const at::Tensor& x, const at::Tensor& chosen,
                                const at::Tensor& weights, const at::Tensor& w_in, const at::Tensor& w_out) {
   const PartScope scope("part::experts");
-  SIAMESE_INVARIANT(x.dim() == 2 && chosen.dim() == 2 && chosen.sizes() == weights.sizes());
-  SIAMESE_INVARIANT(x.size(0) == chosen.size(0) && w_in.size(0) == w_out.size(0));
-  if (x.numel() == 0 || !use_fused("expert_feed_forward", {x, weights, w_in, w_out})) {
-    return on_one_thread({x, weights, w_in, w_out}, [&](const Tensors& given) {
-      return plain::expert_feed_forward(kind, given[0], chosen, given[1], given[2], given[3]);
-    });
-  }
-  return expert_detail::FusedExperts::apply(kind, x, chosen, weights, w_in, w_out);
+  static const auto op = find_op("expert_feed_forward", expert_feed_forward_op::pair);
+  return op.call(enum_text(kind), x, chosen, weights, w_in, w_out);
 }
 
 }  // namespace siamese::ops

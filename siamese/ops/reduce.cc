@@ -1,105 +1,195 @@
 #include "siamese/ops/reduce.h"
 
+#include <algorithm>
 #include <cmath>
+#include <iterator>
 
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
-#include <torch/csrc/autograd/custom_function.h>
 
 #include "siamese/kernels/partition.h"
 #include "siamese/kernels/reduce.h"
+#include "siamese/ops/arguments.h"
+#include "siamese/ops/library.h"
 #include "siamese/ops/mode.h"
+#include "siamese/ops/one_thread.h"
+#include "siamese/ops/wide.h"
 
 namespace siamese::ops {
-namespace {
-
-constexpr int64_t kPlainChunk = 16384;  // below the size at which ATen's own sum goes parallel
-
-template <class Kernel>
-double reduce_parts(const at::Tensor& x, Kernel kernel) {
-  const kernels::Partition partition = kernels::partition_elements(x.numel());
-  std::vector<double> parts(static_cast<size_t>(partition.parts));
-  const float* const data = x.const_data_ptr<float>();
-  at::parallel_for(0, partition.parts, 4, [&](int64_t first, int64_t last) {
-    for (int64_t part = first; part < last; ++part) {
-      parts[static_cast<size_t>(part)] = kernel(data, partition.begin(part), partition.end(part));
-    }
-  });
-  double total = 0;
-  for (const double part : parts) total += part;
-  return total;
-}
-
-class FixedSum : public torch::autograd::Function<FixedSum> {
- public:
-  static at::Tensor forward(torch::autograd::AutogradContext* context, const at::Tensor& x) {
-    context->saved_data["shape"] = x.sizes().vec();
-    return at::scalar_tensor(reduce_parts(x.contiguous(), kernels::sum), x.options());
-  }
-  static torch::autograd::tensor_list backward(torch::autograd::AutogradContext* context,
-                                               const torch::autograd::tensor_list& grads) {
-    return {grads[0].expand(context->saved_data["shape"].toIntVector())};
-  }
-};
-
-}  // namespace
 
 namespace plain {
 
 at::Tensor fixed_sum(const at::Tensor& x) {
+  constexpr int64_t kChunk = 16384;  // below the size at which ATen's own sum goes parallel
   std::vector<at::Tensor> parts;
-  for (const auto& chunk : x.reshape({-1}).split(kPlainChunk)) parts.push_back(chunk.sum());
+  for (const auto& chunk : wide(x).reshape({-1}).split(kChunk)) parts.push_back(chunk.sum());
   at::Tensor total = parts[0];
   for (size_t i = 1; i < parts.size(); ++i) total = total + parts[i];
-  return total;
+  return total.to(x.scalar_type());
 }
 
-double sum_squares(const at::Tensor& tensor) {
-  return fixed_sum(tensor.detach().to(at::kDouble).square()).item<double>();
+at::Tensor sum_squares_of(at::TensorList tensors) {
+  at::Tensor total;
+  for (const auto& tensor : tensors) {
+    const at::Tensor sum = fixed_sum(tensor.detach().to(at::kDouble).square());
+    total = total.defined() ? total + sum : sum;
+  }
+  return total.defined() ? total : at::zeros({}, at::kDouble);
 }
 
 }  // namespace plain
 
-at::Tensor fixed_sum(const at::Tensor& x) {
-  if (x.numel() == 0 || !use_fused("fixed_sum", {x})) return plain::fixed_sum(x);
-  return FixedSum::apply(x);
-}
+namespace reduce_detail {
 
-double sum_squares(const at::Tensor& tensor) {
-  if (tensor.numel() == 0) return 0;
-  if (!use_fused("sum_squares", {tensor})) return plain::sum_squares(tensor);
-  return reduce_parts(tensor.detach().contiguous(), kernels::sum_squares);
-}
+// A range of one array, and its sum.
+struct Part {
+  const float* data;
+  int64_t begin;
+  int64_t end;
+  double sum;
+};
 
-double sum_squares(const std::vector<at::Tensor>& tensors) {
-  struct Part {
-    const float* data;
-    int64_t begin;
-    int64_t end;
-    double sum;
-  };
-  std::vector<Part> parts;
-  double total = 0;
-  for (const auto& tensor : tensors) {
-    if (!tensor.defined() || tensor.numel() == 0) continue;
-    if (!tensor.is_contiguous() || !use_fused("sum_squares", {tensor})) {
-      total += plain::sum_squares(tensor);
-      continue;
-    }
-    const kernels::Partition partition = kernels::partition_elements(tensor.numel());
-    for (int64_t part = 0; part < partition.parts; ++part) {
-      parts.push_back({tensor.const_data_ptr<float>(), partition.begin(part), partition.end(part), 0});
-    }
+void cut(const at::Tensor& dense, std::vector<Part>& parts) {
+  const kernels::Partition partition = kernels::partition_elements(dense.numel());
+  for (int64_t part = 0; part < partition.parts; ++part) {
+    parts.push_back({dense.const_data_ptr<float>(), partition.begin(part), partition.end(part), 0});
   }
+}
+
+template <class Kernel>
+double sum_of_parts(std::vector<Part>& parts, Kernel kernel) {
   at::parallel_for(0, static_cast<int64_t>(parts.size()), 4, [&](int64_t first, int64_t last) {
     for (int64_t i = first; i < last; ++i) {
       Part& part = parts[static_cast<size_t>(i)];
-      part.sum = kernels::sum_squares(part.data, part.begin, part.end);
+      part.sum = kernel(part.data, part.begin, part.end);
     }
   });
+  double total = 0;
   for (const auto& part : parts) total += part.sum;
   return total;
 }
+
+}  // namespace reduce_detail
+
+// The gradient is the one that came at every element: a view, no part of its own.
+namespace fixed_sum_op {
+
+using torch::autograd::AutogradContext;
+using torch::autograd::tensor_list;
+
+at::Tensor plain_forward(const at::Tensor& x) {
+  const Arguments check("fixed_sum", "x", x);
+  const OneThread one_thread;
+  return plain::fixed_sum(x);
+}
+
+at::Tensor fused_forward(const at::Tensor& x) {
+  const Arguments check("fixed_sum", "x", x);
+  if (!use_fused("fixed_sum", {x})) return plain_forward(x);
+  const at::Tensor dense = x.contiguous();
+  std::vector<reduce_detail::Part> parts;
+  reduce_detail::cut(dense, parts);
+  return at::scalar_tensor(reduce_detail::sum_of_parts(parts, kernels::sum), x.options());
+}
+
+at::Tensor meta_forward(const at::Tensor& x) {
+  const Arguments check("fixed_sum", "x", x);
+  return at::empty({}, x.options());
+}
+
+class Pair : public torch::autograd::Function<Pair> {
+ public:
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& x) {
+    const at::AutoDispatchBelowAutograd below;
+    static const auto op = find_op("fixed_sum_forward", fused_forward);
+    context->saved_data["sizes"] = x.sym_sizes();
+    return op.call(x);
+  }
+
+  static tensor_list backward(AutogradContext* context, const tensor_list& grads) {
+    return {grads[0].expand_symint(context->saved_data["sizes"].toSymIntVector())};
+  }
+};
+
+at::Tensor pair(const at::Tensor& x) { return Pair::apply(x); }
+
+at::Tensor alone(const at::Tensor& x) {
+  static const auto op = find_op("fixed_sum_forward", fused_forward);
+  return op.call(x);
+}
+
+TORCH_LIBRARY_FRAGMENT(siamese, library) {
+  define_pair(library, "fixed_sum(Tensor x) -> Tensor", pair, alone);
+  define_part(library, "fixed_sum_forward(Tensor x) -> Tensor", plain_forward, fused_forward, meta_forward);
+}
+
+}  // namespace fixed_sum_op
+
+// A measurement: nothing flows back through it.
+namespace sum_squares_op {
+
+void check(at::TensorList tensors) {
+  for (const auto& tensor : tensors) {
+    const Arguments arguments("sum_squares", "tensors", tensor);
+    arguments.require(tensor.device() == tensors[0].device(), "tensors",
+                      tensors[0].device().str() + ", where the first one is", tensor.device().str());
+  }
+}
+
+at::Tensor plain_sum(at::TensorList tensors) {
+  check(tensors);
+  const OneThread one_thread;
+  return plain::sum_squares_of(tensors);
+}
+
+at::Tensor fused_sum(at::TensorList tensors) {
+  check(tensors);
+  std::vector<at::Tensor> dense;
+  for (const auto& tensor : tensors) {
+    if (!use_fused("sum_squares", {tensor})) return plain_sum(tensors);
+    dense.push_back(tensor.contiguous());
+  }
+  std::vector<reduce_detail::Part> parts;
+  for (const auto& tensor : dense) reduce_detail::cut(tensor, parts);
+  return at::scalar_tensor(reduce_detail::sum_of_parts(parts, kernels::sum_squares), at::kDouble);
+}
+
+at::Tensor meta_sum(at::TensorList tensors) {
+  check(tensors);
+  return at::empty({}, tensors[0].options().dtype(at::kDouble));
+}
+
+at::Tensor without_gradient(at::TensorList tensors) {
+  const at::AutoDispatchBelowAutograd below;
+  static const auto op = find_op("sum_squares", fused_sum);
+  return op.call(tensors);
+}
+
+TORCH_LIBRARY_FRAGMENT(siamese, library) {
+  library.def("sum_squares(Tensor[] tensors) -> Tensor", {at::Tag::pt2_compliant_tag});
+  library.impl("sum_squares", torch::dispatch(c10::DispatchKey::CompositeExplicitAutograd, plain_sum));
+  library.impl("sum_squares", torch::dispatch(c10::DispatchKey::CPU, fused_sum));
+  library.impl("sum_squares", torch::dispatch(c10::DispatchKey::Meta, meta_sum));
+  library.impl("sum_squares", torch::dispatch(c10::DispatchKey::Autograd, without_gradient));
+}
+
+}  // namespace sum_squares_op
+
+at::Tensor fixed_sum(const at::Tensor& x) {
+  static const auto op = find_op("fixed_sum", fixed_sum_op::pair);
+  return op.call(x);
+}
+
+at::Tensor sum_squares_of(const std::vector<at::Tensor>& tensors) {
+  std::vector<at::Tensor> defined;
+  std::copy_if(tensors.begin(), tensors.end(), std::back_inserter(defined), [](const auto& t) { return t.defined(); });
+  static const auto op = find_op("sum_squares", sum_squares_op::fused_sum);
+  return op.call(defined);
+}
+
+double sum_squares(const std::vector<at::Tensor>& tensors) { return sum_squares_of(tensors).item<double>(); }
+
+double sum_squares(const at::Tensor& tensor) { return sum_squares(std::vector<at::Tensor>{tensor}); }
 
 double rms(const at::Tensor& tensor) {
   return tensor.numel() == 0 ? 0 : std::sqrt(sum_squares(tensor) / static_cast<double>(tensor.numel()));

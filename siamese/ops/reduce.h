@@ -10,7 +10,11 @@ namespace siamese::ops {
 // Scalar sum of all elements, differentiable.
 at::Tensor fixed_sum(const at::Tensor& x);
 
-// Sum of squares of all elements of all tensors, in double (no gradient).
+// Sum of squares of all elements of all tensors (undefined ones have none), a scalar in double where they are; without
+// gradient.
+at::Tensor sum_squares_of(const std::vector<at::Tensor>& tensors);
+
+// The same, read: one wait for the device however many tensors there are.
 double sum_squares(const std::vector<at::Tensor>& tensors);
 double sum_squares(const at::Tensor& tensor);
 
@@ -20,7 +24,7 @@ double rms(const at::Tensor& tensor);
 namespace plain {
 
 at::Tensor fixed_sum(const at::Tensor& x);
-double sum_squares(const at::Tensor& tensor);
+at::Tensor sum_squares_of(at::TensorList tensors);
 
 }  // namespace plain
 

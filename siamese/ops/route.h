@@ -4,7 +4,8 @@
 //   balance = E / (rows k) * sum over e of counts_e * mean over rows of p_e      about 1 when balanced
 //   z = mean over rows of (log sum exp logits)^2
 // No expert refuses a row. Gradients flow to the logits from weights, balance (counts are constants) and z, with the
-// same bits at any thread count. Without rows balance and z are 0. logits: [rows, E].
+// same bits at any thread count. Without rows balance and z are 0. logits: [rows, E]. balance and z are float32 where
+// the logits are of a half type.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -91,13 +91,11 @@ std::vector<SiteMetrics> SiteRecorder::finish(const nn::Parameters& parameters) 
   for (auto& metrics : sites_) {
     const std::string prefix =
         "blocks." + std::to_string(metrics.site.block) + "." + std::string(enum_text(metrics.site.kind));
-    double squares = 0;
+    std::vector<at::Tensor> gradients;
     for (const auto& parameter : parameters.list()) {
-      if (parameter.name.starts_with(prefix) && parameter.value.grad().defined()) {
-        squares += ops::sum_squares(parameter.value.grad());
-      }
+      if (parameter.name.starts_with(prefix)) gradients.push_back(parameter.value.grad());
     }
-    metrics.grad_norm = std::sqrt(squares);
+    metrics.grad_norm = std::sqrt(ops::sum_squares(gradients));
   }
   return std::move(sites_);
 }

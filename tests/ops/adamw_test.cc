@@ -2,6 +2,8 @@
 
 #include "tests/support/tensors.h"
 
+#include "siamese/base/check.h"
+
 namespace siamese::ops {
 namespace {
 
@@ -34,6 +36,40 @@ TEST(AdamW, FusedAndPlainEqualTheFormulaInDouble) {
     testing::expect_close(fused[2], v, 1e-6, "fused second moment");
     testing::expect_close(plain_state[0], exact, 1e-6, "plain parameter");
   }
+}
+
+// Moments that lie otherwise than their parameter.
+TEST(AdamW, HowTensorsLieInMemoryDoesNotMatter) {
+  const AdamWArguments a{.lr = 3e-3, .applied_steps = 2};
+  for (size_t strided = 0; strided < 4; ++strided) {
+    std::vector<at::Tensor> dense, other;
+    for (size_t i = 0; i < 4; ++i) {
+      dense.push_back(randn({5, 7}, i + 1, at::kFloat).abs());
+      other.push_back(i == strided ? dense[i].t().clone(at::MemoryFormat::Contiguous).t() : dense[i].clone());
+    }
+    adamw_step(a, {{dense[0], dense[1], dense[2], dense[3], 0.1}});
+    adamw_step(a, {{other[0], other[1], other[2], other[3], 0.1}});
+    for (size_t i = 1; i < 4; ++i) testing::expect_close(other[i], dense[i], 1e-6, std::to_string(strided));
+  }
+}
+
+TEST(AdamW, WrongTensorsAreRefused) {
+  const at::Tensor good = at::ones({3, 2});
+  for (const at::Tensor& bad : {at::ones({2, 3}), at::ones({3, 2}, at::kDouble), at::ones({3, 2}, at::kMeta),
+                                at::ones({6}), at::Tensor(), at::ones({3, 2}).to_sparse()}) {
+    for (size_t place = bad.defined() ? 0 : 1; place < 4; ++place) {  // without a gradient there is no step
+      std::vector<at::Tensor> t(4, good);
+      t[place] = bad;
+      try {
+        adamw_step({.lr = 1}, {{t[0], t[1], t[2], t[3], 0}});
+        FAIL() << place << " was taken";
+      } catch (const UsageError& error) {
+        EXPECT_TRUE(std::string(error.what()).starts_with("siamese::adamw_step: ")) << error.what();
+      }
+    }
+  }
+  EXPECT_THROW(adamw_step({.lr = 1, .applied_steps = 0}, {}), UsageError);
+  EXPECT_THROW(adamw_step({.lr = 1, .beta1 = 1}, {}), UsageError);
 }
 
 }  // namespace

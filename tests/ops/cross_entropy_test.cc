@@ -2,6 +2,8 @@
 
 #include "tests/support/tensors.h"
 
+#include "siamese/base/check.h"
+
 namespace siamese::ops {
 namespace {
 
@@ -31,6 +33,30 @@ TEST(CrossEntropy, LargeLogitsStayFinite) {
   const at::Tensor logits = leaf(at::tensor({1e4f, -1e4f, -1e4f, 1e4f}).view({2, 2}));
   const CrossEntropy terms = cross_entropy(logits, at::tensor({0, 0}, at::kLong), {});
   EXPECT_EQ(terms.nll.item<float>(), 2e4f);
+}
+
+TEST(CrossEntropy, OfHalfTypesTheSumsAreFloat) {
+  const at::Tensor logits = leaf((randn({40, 33}, 1) * 3).to(at::kBFloat16));
+  const at::Tensor exact = leaf(logits.detach().to(at::kDouble));
+  const at::Tensor targets = at::arange(40, at::kLong) % 33;
+  const CrossEntropy got = cross_entropy(logits, targets, {});
+  const CrossEntropy wanted = cross_entropy(exact, targets, {});
+  EXPECT_EQ(got.nll.scalar_type(), at::kFloat);
+  testing::expect_close(got.nll, wanted.nll, 1e-6, "nll");
+  testing::expect_close(got.z, wanted.z, 1e-6, "z");
+  testing::expect_close(torch::autograd::grad({got.nll + got.z}, {logits})[0],
+                        torch::autograd::grad({wanted.nll + wanted.z}, {exact})[0], 5e-3, "gradient");
+}
+
+TEST(CrossEntropy, RowsWantDenseLogitsAndTargetsInRange) {
+  const LossScales scales;
+  const at::Tensor targets = at::tensor({0, 2}, at::kLong);
+  const at::Tensor losses = at::empty({2, 2});
+  EXPECT_NO_THROW(cross_entropy_rows(at::zeros({2, 3}), targets, {}, losses, &scales));
+  EXPECT_THROW(cross_entropy_rows(at::zeros({3, 2}).t(), targets, {}, losses, &scales), UsageError);
+  EXPECT_THROW(cross_entropy_rows(at::zeros({2, 3}, at::kDouble), targets, {}, losses, &scales), UsageError);
+  EXPECT_THROW(cross_entropy_rows(at::zeros({2, 3}), targets + 1, {}, losses, &scales), UsageError);
+  EXPECT_THROW(cross_entropy_rows(at::zeros({2, 3}), targets, {}, at::empty({2, 2}).t(), &scales), UsageError);
 }
 
 }  // namespace

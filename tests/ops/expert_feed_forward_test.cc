@@ -5,6 +5,7 @@
 
 #include <ATen/Parallel.h>
 
+#include "siamese/base/check.h"
 #include "siamese/ops/expert_groups.h"
 #include "siamese/ops/gradient.h"
 #include "siamese/ops/mode.h"
@@ -187,6 +188,14 @@ TEST(ExpertFeedForward, OnlyWhatIsWanted) {
       testing::expect_same_bits(got[i], wanted[i < frozen ? i : i + 1], std::to_string(frozen));
     }
   }
+}
+
+TEST(ExpertFeedForward, AnUnknownKindIsRefusedWithTheChoices) {
+  EXPECT_THROW(activation_named("expert_feed_forward", "relu"), UsageError);
+}
+
+TEST(ExpertGroups, AnExpertThatIsNotThereIsRefused) {
+  EXPECT_THROW(group_by_expert(at::tensor({0, 4}, at::kLong).view({1, 2}), 4), UsageError);
 }
 
 TEST(ExpertGroups, SortByExpertThenRow) {

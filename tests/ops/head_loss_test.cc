@@ -2,6 +2,7 @@
 
 #include "tests/support/tensors.h"
 
+#include "siamese/base/check.h"
 #include "siamese/ops/gradient.h"
 #include "siamese/ops/mode.h"
 
@@ -64,6 +65,49 @@ TEST(HeadLoss, WithoutGradientsTheSameLoss) {
   const HeadLoss without = head_loss(hidden, head, targets(6, 11), {}, {});
   testing::expect_same_bits(with.objective.detach(), without.objective, "objective");
   EXPECT_FALSE(without.objective.requires_grad());
+}
+
+// A gradient other than 1 comes too late for what is in .grad already.
+TEST(HeadLoss, InPlaceOnlyAnObjectiveThatIsTheRootHasAGradient) {
+  const at::Tensor hidden = leaf(randn({6, 5}, 1, at::kFloat));
+  const at::Tensor head = leaf(randn({11, 5}, 2, at::kFloat));
+  head.mutable_grad() = at::zeros({11, 5});
+  const GradientsInPlace in_place;
+  const at::Tensor objective = head_loss(hidden, head, targets(6, 11), {}, {}).objective;
+  try {
+    (objective * 2).backward();
+    FAIL() << "a gradient of 2 was taken";
+  } catch (const Error& error) {
+    EXPECT_STREQ(error.what(),
+                 "siamese::head_loss: gradient of the objective: expected 1 inside GradientsInPlace, got 2");
+  }
+}
+
+TEST(HeadLoss, AWrongTargetLeavesTheGradientAlone) {
+  const at::Tensor hidden = leaf(randn({200, 5}, 1, at::kFloat));
+  const at::Tensor head = leaf(randn({70001, 5}, 2, at::kFloat));  // more than one chunk
+  head.mutable_grad() = at::zeros({70001, 5});
+  at::Tensor wrong = targets(200, 70001);
+  wrong[199] = 70001;
+  const GradientsInPlace in_place;
+  EXPECT_THROW(head_loss(hidden, head, wrong, {}, {}), UsageError);
+  EXPECT_EQ(testing::largest(head.grad()), 0);
+}
+
+TEST(HeadLoss, OfHalfTypesTheLossIsFloat) {
+  const at::Tensor hidden = leaf(randn({40, 8}, 1).to(at::kBFloat16));
+  const at::Tensor head = leaf(randn({33, 8}, 2).to(at::kBFloat16));
+  const HeadLoss got = head_loss(hidden, head, targets(40, 33), {}, {0.1, 0.01});
+  const std::vector<at::Tensor> exact = {leaf(hidden.detach().to(at::kDouble)), leaf(head.detach().to(at::kDouble))};
+  const HeadLoss wanted = head_loss(exact[0], exact[1], targets(40, 33), {}, {0.1, 0.01});
+  EXPECT_EQ(got.nll.scalar_type(), at::kFloat);
+  testing::expect_close(got.nll, wanted.nll, 2e-3, "nll");  // of logits that were rounded
+  const auto got_gradients = torch::autograd::grad({got.objective}, {hidden, head});
+  const auto wanted_gradients = torch::autograd::grad({wanted.objective}, exact);
+  for (size_t i = 0; i < 2; ++i) {
+    EXPECT_EQ(got_gradients[i].scalar_type(), at::kBFloat16);
+    testing::expect_close(got_gradients[i], wanted_gradients[i], 1e-2, std::to_string(i));
+  }
 }
 
 }  // namespace head_loss_test

@@ -190,7 +190,7 @@ TEST(OpLibrary, SecondDerivativesRaise) {
     for (const auto& gradient : first) {
       if (!gradient.defined()) continue;
       EXPECT_TRUE(gradient.requires_grad()) << test.op << ": the second derivative would be lost";
-      if (!gradient.requires_grad()) continue;
+      if (!gradient.requires_grad() || test.linear) continue;
       EXPECT_ANY_THROW(torch::autograd::grad({gradient.sum()}, sources, {}, /*retain_graph=*/true,
                                              /*create_graph=*/false, /*allow_unused=*/true))
           << test.op << " " << test.what;
@@ -201,17 +201,18 @@ TEST(OpLibrary, SecondDerivativesRaise) {
 // One argument made wrong in one way; undefined: this way does not apply.
 at::Tensor spoiled(const at::Tensor& input, int way) {
   if (input.numel() == 0) return {};
+  const bool sized = input.dim() > 0 && input.numel() > 0;
   switch (way) {
     case 0:
       return input.unsqueeze(0);
     case 1:
-      return input.dim() > 0 ? input.select(0, 0) : at::Tensor();
+      return sized ? input.select(0, 0) : at::Tensor();
     case 2:
-      return input.dim() > 0 ? at::cat({input, input.narrow(-1, 0, 1)}, -1) : at::Tensor();
+      return sized ? at::cat({input, input.narrow(-1, 0, 1)}, -1) : at::Tensor();
     case 3:
-      return input.dim() > 0 ? at::cat({input, input.narrow(0, 0, 1)}, 0) : at::Tensor();
+      return sized ? at::cat({input, input.narrow(0, 0, 1)}, 0) : at::Tensor();
     case 4:
-      return input.dim() > 0 ? input.narrow(-1, 0, input.size(-1) - 1) : at::Tensor();
+      return sized ? input.narrow(-1, 0, input.size(-1) - 1) : at::Tensor();
     case 5:
       return input.is_floating_point() ? input.to(at::kDouble) : input.to(at::kFloat);
     case 6:

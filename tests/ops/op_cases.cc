@@ -4,9 +4,11 @@ namespace siamese::ops {
 
 std::vector<OpCase> op_cases() {
   std::vector<OpCase> all;
-  for (const auto& list : {activation_cases(), attention_cases(), feed_forward_cases(), linear_cases(),
-                           modulate_cases(), norm_cases(), rope_cases()})
+  for (const auto& list :
+       {activation_cases(), attention_cases(), embedding_cases(), expert_feed_forward_cases(), feed_forward_cases(),
+        linear_cases(), loss_cases(), modulate_cases(), norm_cases(), reduce_cases(), rope_cases(), route_cases()}) {
     all.insert(all.end(), list.begin(), list.end());
+  }
   return all;
 }
 

@@ -19,6 +19,7 @@ struct OpCase {
   Call call;                       // the op as C++ callers have it; outputs that it does not make are left out
   Call plain;                      // its plain expression, differentiable
   double tolerance = 1e-5;         // of float32 against double, relative to the largest element of a tensor
+  bool linear = false;             // its second derivatives are 0 and need not raise
 };
 
 std::vector<OpCase> op_cases();
@@ -26,10 +27,15 @@ std::vector<OpCase> op_cases();
 // One for each op file.
 std::vector<OpCase> activation_cases();
 std::vector<OpCase> attention_cases();
+std::vector<OpCase> embedding_cases();
+std::vector<OpCase> expert_feed_forward_cases();
 std::vector<OpCase> feed_forward_cases();
 std::vector<OpCase> linear_cases();
+std::vector<OpCase> loss_cases();
 std::vector<OpCase> modulate_cases();
 std::vector<OpCase> norm_cases();
+std::vector<OpCase> reduce_cases();
 std::vector<OpCase> rope_cases();
+std::vector<OpCase> route_cases();
 
 }  // namespace siamese::ops

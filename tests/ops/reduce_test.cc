@@ -18,7 +18,8 @@ TEST(Reduce, SumsEqualDoubleArithmetic) {
     const at::Tensor exact = x.to(at::kDouble);
     EXPECT_NEAR(fixed_sum(x).item<double>(), exact.sum().item<double>(), 1e-4);
     EXPECT_NEAR(sum_squares(x), exact.square().sum().item<double>(), 1e-9 * static_cast<double>(size));
-    EXPECT_NEAR(plain::sum_squares(x), exact.square().sum().item<double>(), 1e-9 * static_cast<double>(size));
+    EXPECT_NEAR(plain::sum_squares_of({x}).item<double>(), exact.square().sum().item<double>(),
+                1e-9 * static_cast<double>(size));
     EXPECT_NEAR(rms(x), std::sqrt(exact.square().mean().item<double>()), 1e-9);
   }
   EXPECT_EQ(sum_squares(std::vector<at::Tensor>{at::ones({3}), at::Tensor(), at::ones({2, 2})}), 7);
@@ -44,6 +45,16 @@ TEST(Reduce, GradientIsOneEverywhere) {
   (fixed_sum(x) * 3).backward();
   testing::expect_same_bits(x.grad(), at::full({5, 7}, 3.0f), "gradient");
 }
+
+// Of bfloat16 a sum of many small terms would stop growing at 256.
+TEST(Reduce, HalfTypesAreSummedInFloat) {
+  const at::Tensor ones = at::ones({5000}, at::kBFloat16);
+  EXPECT_EQ(fixed_sum(ones).scalar_type(), at::kBFloat16);
+  EXPECT_EQ(fixed_sum(ones).item<double>(), at::scalar_tensor(5000, at::kBFloat16).item<double>());
+  EXPECT_EQ(sum_squares(ones), 5000);
+}
+
+TEST(Reduce, OfNoTensors) { EXPECT_EQ(sum_squares(std::vector<at::Tensor>{at::Tensor()}), 0); }
 
 }  // namespace
 }  // namespace siamese::ops

@@ -1,0 +1,16 @@
+// Types that are wide enough to add in: float32 at least.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+namespace siamese::ops {
+
+// float for bfloat16 and half, which lose a sum's small terms; every other type is itself.
+inline at::ScalarType wide_type(const at::Tensor& x) {
+  const at::ScalarType type = x.scalar_type();
+  return type == at::kBFloat16 || type == at::kHalf ? at::kFloat : type;
+}
+
+inline at::Tensor wide(const at::Tensor& x) { return x.to(wide_type(x)); }
+
+}  // namespace siamese::ops

@@ -1,0 +1,19 @@
+"""What the cases are made of."""
+
+import torch
+
+TYPES = (torch.float32, torch.float64)  # our kernel, the plain expression
+
+
+def tensor(*shape: int, dtype: torch.dtype = torch.float32, grad: bool = False, strided: bool = False) -> torch.Tensor:
+    """Normals; strided: the transpose of what lies in memory, as a view into something wider."""
+    if strided:
+        value = torch.randn(*reversed(shape[:-1]), shape[-1] + 1, dtype=dtype)[..., :-1]
+        value = value.permute(*reversed(range(len(shape) - 1)), len(shape) - 1)
+    else:
+        value = torch.randn(*shape, dtype=dtype)
+    return value.requires_grad_(grad)
+
+
+def detached(args: tuple) -> tuple:
+    return tuple(arg.detach() if isinstance(arg, torch.Tensor) else arg for arg in args)
