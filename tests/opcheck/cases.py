@@ -54,11 +54,142 @@ def norm_cases():
         yield "layer_norm_backward", layer_backward
 
 
+def junction_args(dtype, grad, branch=True, x=False, x_scale=False, norms="----", scales=(0.5, 1.0, 1.0, 1.0), strided=False):
+    """norms: of branch, x, y, input; r RMSNorm, R with gain, B LayerNorm with gain and bias."""
+    row = dict(dtype=dtype, grad=grad)
+    affine = [tensor(7, **row) if kind in kinds else None for kind in norms for kinds in ("RB", "B")]
+    return (
+        tensor(2, 3, 7, strided=strided, **row) if branch else None,
+        tensor(2, 3, 7, **row) if x else None,
+        tensor(2, 3, 7, dtype=dtype, grad=True, strided=strided),
+        tensor(7, **row) if x_scale else None,
+        *affine,
+        *scales,
+        [kind != "-" for kind in norms],
+        [kind == "B" for kind in norms],
+        [1e-5, 1e-5, 1e-6, 1e-5],
+    )  # fmt: skip
+
+
+def junction_cases():
+    plans = (
+        dict(x=True, norms="-RRR", strided=True),
+        dict(x=True, norms="BBBB", x_scale=True, scales=(0.5, 1.0, 0.9, 2.0)),
+        dict(norms="r---"),
+        dict(branch=False, norms="--B-"),
+        dict(x=True, norms="BRBr", scales=(0.5, 1.0, 1.0, 1.0)),
+    )
+    for dtype, (number, plan) in itertools.product(TYPES, enumerate(plans)):
+        grad = number % 2 == 0
+
+        def whole(dtype=dtype, grad=grad, plan=plan):
+            return junction_args(dtype, grad, **plan)
+
+        def forward(whole=whole):
+            return detached(whole())
+
+        def backward(whole=whole, number=number):
+            branch, x, y, *rest = detached(whole())
+            *_, statistics = torch.ops.siamese.junction_forward(branch, x, y, *rest)
+            came = [torch.randn_like(y) if number != absent else None for absent in (0, 1, 2)]
+            wanted = [slot % 5 != number for slot in range(12)]
+            norms = rest[13]
+            branch = branch if norms[0] else None
+            return (*came, branch, x, y, *rest[:9], statistics, *rest[9:], wanted)
+
+        if dtype == torch.float32 or number < 3:
+            yield "junction", whole
+        if number < 3:
+            yield "junction_forward", forward
+            yield "junction_backward", backward
+
+
+def stream_cases():
+    for dtype, (n, each_row, norm) in itertools.product(TYPES, ((3, True, "B"), (2, False, "R"), (5, True, "-"))):
+        leading = (2, 3) if each_row else ()
+
+        def streams(grad, dtype=dtype, n=n):
+            return [tensor(2, 3, 7, dtype=dtype, grad=grad, strided=i == 0) for i in range(n)]
+
+        def coefficients(*shape, dtype=dtype, leading=leading):
+            return tensor(*leading, *shape, dtype=dtype, grad=True)
+
+        def mix(streams=streams, coefficients=coefficients, n=n, dtype=dtype):
+            return (streams(n != 2), coefficients(n, n), tensor(2, 3, 7, dtype=dtype, grad=n == 2), coefficients(n))
+
+        def mix_backward(mix=mix, n=n):
+            args = detached(mix())
+            none = torch.empty(0, dtype=args[1].dtype)
+            came = [none if j == 0 else torch.randn_like(args[2]) for j in range(n)]
+            return (came, *args, [True, n != 2, n == 2, True])
+
+        def read(streams=streams, coefficients=coefficients, n=n, norm=norm, dtype=dtype):
+            gain = tensor(7, dtype=dtype, grad=True) if norm != "-" else None
+            bias = tensor(7, dtype=dtype, grad=n == 3) if norm == "B" else None
+            return (streams(n != 2), coefficients(n), gain, bias, norm != "-", norm == "B", 1e-5)
+
+        def read_backward(read=read, n=n):
+            args = detached(read())
+            _, statistics = torch.ops.siamese.stream_read_forward(*args)
+            like = args[0][0]
+            through = [torch.randn(2, 3, 7, dtype=like.dtype) for _ in range(n)] if n != 5 else []
+            if n == 2:
+                through[0] = torch.empty(0, dtype=like.dtype)
+            d_input = None if n == 2 else torch.randn(2, 3, 7, dtype=like.dtype)
+            return (d_input, through, *args[:4], statistics, *args[4:], [True, n != 3, True, n == 3])
+
+        yield "stream_mix", mix
+        yield "stream_mix_forward", lambda mix=mix: detached(mix())
+        yield "stream_mix_backward", mix_backward
+        yield "stream_read", read
+        yield "stream_read_forward", lambda read=read: detached(read())
+        yield "stream_read_backward", read_backward
+
+
+def row_cases():
+    for dtype, (strided, x_grad, w_grad) in itertools.product(TYPES, ((True, True, True), (False, True, False), (False, False, True))):
+
+        def args(dtype=dtype, strided=strided, x_grad=x_grad, w_grad=w_grad):
+            return (tensor(2, 3, 7, dtype=dtype, grad=x_grad, strided=strided), tensor(5, 7, dtype=dtype, grad=w_grad, strided=strided))
+
+        def linear_backward(args=args, wanted=(x_grad, w_grad)):
+            x, weight = detached(args())
+            return (torch.randn(2, 3, 5, dtype=x.dtype), x, weight, list(wanted))
+
+        def project_backward(args=args, wanted=(x_grad, w_grad)):
+            x, weight = detached(args())
+            dy = torch.randn(2, 3, 5, dtype=x.dtype) if wanted[1] else None
+            dsquares = torch.randn(2, 3, 1, dtype=x.dtype) if wanted[0] else None
+            through = torch.randn(2, 3, 7, dtype=x.dtype) if not wanted[1] else None
+            return (dy, dsquares, through, x, weight, list(wanted))
+
+        for op in ("row_linear", "row_project"):
+            yield op, args
+            yield f"{op}_forward", lambda args=args: detached(args())
+        yield "row_linear_backward", linear_backward
+        yield "row_project_backward", project_backward
+
+
+def sinkhorn_cases():
+    for dtype, (shape, strided) in itertools.product(TYPES, (((2, 3, 4, 4), True), ((3, 3), False), ((2, 17, 17), False))):
+
+        def args(dtype=dtype, shape=shape, strided=strided, grad=True):
+            return (tensor(*shape, dtype=dtype, grad=grad, strided=strided), 3)
+
+        yield "sinkhorn", args
+        yield "sinkhorn_forward", lambda args=args: args(grad=False)
+        yield "sinkhorn_backward", lambda args=args, shape=shape, dtype=dtype: (tensor(*shape, dtype=dtype), *args(grad=False))
+
+
 def detached(args: tuple) -> tuple:
-    return tuple(arg.detach() if isinstance(arg, torch.Tensor) else arg for arg in args)
+    """All without gradients, also those in lists."""
+    def alone(arg):
+        return arg.detach() if isinstance(arg, torch.Tensor) else arg
+
+    return tuple([alone(item) for item in arg] if isinstance(arg, list) else alone(arg) for arg in args)
 
 
 CASES: dict[str, list] = {}
-for group in (norm_cases,):
+for group in (norm_cases, junction_cases, stream_cases, row_cases, sinkhorn_cases):
     for op, case in group():
         CASES.setdefault(op, []).append(case)

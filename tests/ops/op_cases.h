@@ -24,6 +24,10 @@ struct OpCase {
 std::vector<OpCase> op_cases();
 
 // One for each op file.
+std::vector<OpCase> junction_cases();
 std::vector<OpCase> norm_cases();
+std::vector<OpCase> row_linear_cases();
+std::vector<OpCase> sinkhorn_cases();
+std::vector<OpCase> stream_mix_cases();
 
 }  // namespace siamese::ops
