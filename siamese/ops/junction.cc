@@ -1,283 +1,257 @@
+// The op junction: schema, autograd pair, C++ call. The mathematics is in ops/junction.h, the letters are from there.
+//
+//   junction_forward    z, x, y, scale, gains -> V, X, input, U, statistics       what is not made: without elements
+//   junction_backward   dV, dX, dinput, z, U, V, scale, gains, statistics -> gradients, in the order of the arguments
+//   junction            the pair: V, X, input and, where X has a norm, U, which carries no gradient
+//
+// No output is an input: where nothing is added V is y itself, where nothing stands between the input is V; then they
+// are not made. ops::junction puts the tensor that is meant in their place.
+// What lives from forward to backward: U and V, which stand for x and y, so a caller's x and y are let go where a sum
+// took their place; z only if it has a norm; gains and scales; the statistics.
 #include "siamese/ops/junction.h"
 
-#include <utility>
-#include <vector>
+#include <algorithm>
 
-#include <ATen/ATen.h>
-#include <ATen/Parallel.h>
-#include <torch/csrc/autograd/custom_function.h>
-
-#include "siamese/kernels/junction.h"
 #include "siamese/ops/gradient.h"
-#include "siamese/ops/mode.h"
-#include "siamese/ops/norm.h"
-#include "siamese/ops/one_thread.h"
-#include "siamese/ops/partials.h"
-#include "siamese/ops/pointers.h"
+#include "siamese/ops/junction_kernels.h"
+#include "siamese/ops/library.h"
 #include "siamese/ops/scope.h"
 
 namespace siamese::ops {
-
-namespace plain {
-
-JunctionResult junction(const Junction& j) {
-  const auto normed = [&](const NormStep& norm, const at::Tensor& value) {
-    if (!norm.present) return value;
-    return norm.layer ? layer_norm(value, norm.gain, norm.bias, norm.eps) : rms_norm(value, norm.gain, norm.eps);
-  };
-  JunctionResult result;
-  result.y = j.y_skip != 1 ? j.y * j.y_skip : j.y;
-  result.x_sum = j.x;
-  if (j.branch.defined()) {
-    const at::Tensor branch = normed(j.branch_norm, j.branch);
-    if (j.x.defined() && j.x_branch != 0) result.x_sum = at::add(j.x, branch, j.x_branch);
-    if (j.y_branch != 0) result.y = at::add(result.y, branch, j.y_branch);
-  }
-  at::Tensor merged = normed(j.y_norm, result.y);
-  if (j.x.defined()) {
-    result.x = normed(j.x_norm, result.x_sum);
-    merged = (j.x_scale.defined() ? j.x_scale * result.x : result.x) + merged;
-  }
-  result.input = normed(j.input_norm, merged);
-  if (j.input_scale != 1) result.input = result.input * j.input_scale;
-  return result;
-}
-
-}  // namespace plain
-
-namespace {
+namespace junction_op {
 
 using torch::autograd::AutogradContext;
 using torch::autograd::tensor_list;
+using Given = const std::optional<at::Tensor>&;
+using Flags = std::array<bool, kNorms>;
+using Numbers = std::array<double, kNorms>;
 
-// The tensors of a junction in one order; undefined ones are left out of what autograd sees.
-enum Slot { kBranch, kX, kY, kXScale, kGains, kSlots = kGains + 8 };  // then gain, bias of branch, x, y, input norms
+// ---- The parts: arguments of the schema into tensors and plan.
 
-std::array<at::Tensor, kSlots> slots_of(const Junction& j) {
-  return {j.branch,      j.x,           j.y,           j.x_scale,     j.branch_norm.gain, j.branch_norm.bias,
-          j.x_norm.gain, j.x_norm.bias, j.y_norm.gain, j.y_norm.bias, j.input_norm.gain,  j.input_norm.bias};
-}
-
-Junction with_slots(Junction j, const Tensors& slots) {
-  j.branch = slots[kBranch];
-  j.x = slots[kX];
-  j.y = slots[kY];
-  j.x_scale = slots[kXScale];
-  size_t next = kGains;
-  for (NormStep* norm : {&j.branch_norm, &j.x_norm, &j.y_norm, &j.input_norm}) {
-    norm->gain = slots[next++];
-    norm->bias = slots[next++];
+PerSlot slots(Given branch, Given x, const at::Tensor& y, Given x_scale, Given branch_gain, Given branch_bias,
+              Given x_gain, Given x_bias, Given y_gain, Given y_bias, Given input_gain, Given input_bias) {
+  PerSlot result;
+  result[kY] = y;
+  result[kBranch] = or_undefined(branch);
+  result[kX] = or_undefined(x);
+  result[kXScale] = or_undefined(x_scale);
+  size_t slot = kGains;
+  for (const auto* affine :
+       {&branch_gain, &branch_bias, &x_gain, &x_bias, &y_gain, &y_bias, &input_gain, &input_bias}) {
+    result[slot++] = or_undefined(*affine);
   }
-  return j;
+  return result;
 }
 
-// What backward must know beside the tensors.
-struct Shape : torch::CustomClassHolder {
-  kernels::Junction numbers;  // pointers are set anew
-  std::array<bool, kSlots> defined{};
-  bool makes_x = false;  // U is made, not given
-  bool makes_y = false;  // V likewise
-  // Where V, X, input and U stand among the outputs; -1: not made.
-  std::array<int, 4> output{-1, -1, -1, -1};
-};
-
-std::array<kernels::RowNorm*, 4> norms_of(kernels::Junction& numbers) {
-  return {&numbers.branch_norm, &numbers.x_norm, &numbers.y_norm, &numbers.input_norm};
+template <Made (*kKernel)(const PerSlot&, const JunctionPlan&)>
+Made forward_part(Given branch, Given x, const at::Tensor& y, Given x_scale, Given branch_gain, Given branch_bias,
+                  Given x_gain, Given x_bias, Given y_gain, Given y_bias, Given input_gain, Given input_bias,
+                  double x_branch, double y_branch, double y_skip, double input_scale, Flags norms, Flags layer,
+                  Numbers eps) {
+  const PerSlot given =
+      slots(branch, x, y, x_scale, branch_gain, branch_bias, x_gain, x_bias, y_gain, y_bias, input_gain, input_bias);
+  const JunctionPlan plan{x_branch, y_branch, y_skip, input_scale, norms, layer, eps};
+  return kKernel(given, plan.given(given));
 }
 
-// Gains, scales and statistics ([8, rows]: mean and rstd of each norm) into the kernel's pointers.
-void point(kernels::Junction& numbers, const std::array<at::Tensor, kSlots>& slots, const at::Tensor& statistics) {
-  numbers.x_scale = data_or_null(slots[kXScale]);
-  const auto norms = norms_of(numbers);
-  float* row_statistics = statistics.mutable_data_ptr<float>();
-  for (size_t i = 0; i < norms.size(); ++i) {
-    norms[i]->gain = data_or_null(slots[kGains + 2 * i]);
-    norms[i]->bias = data_or_null(slots[kGains + 2 * i + 1]);
-    norms[i]->mean = std::exchange(row_statistics, row_statistics + statistics.size(1));
-    norms[i]->rstd = std::exchange(row_statistics, row_statistics + statistics.size(1));
+template <PerSlot (*kKernel)(const Returning&, const JunctionPlan&, const Wanted&)>
+tensor_list backward_part(Given d_y_sum, Given d_x_out, Given d_input, Given branch, Given x_sum,
+                          const at::Tensor& y_sum, Given x_scale, Given branch_gain, Given branch_bias, Given x_gain,
+                          Given x_bias, Given y_gain, Given y_bias, Given input_gain, Given input_bias,
+                          const at::Tensor& statistics, double x_branch, double y_branch, double y_skip,
+                          double input_scale, Flags norms, Flags layer, Numbers eps, Wanted wanted) {
+  const Returning returning{or_undefined(d_y_sum), or_undefined(d_x_out), or_undefined(d_input),
+                            slots(branch, x_sum, y_sum, x_scale, branch_gain, branch_bias, x_gain, x_bias, y_gain,
+                                  y_bias, input_gain, input_bias),
+                            statistics};
+  const JunctionPlan plan{x_branch, y_branch, y_skip, input_scale, norms, layer, eps};
+  const PerSlot gradients = kKernel(returning, plan.given(returning.saved), wanted);
+  tensor_list result;
+  for (const at::Tensor& gradient : gradients) {
+    result.push_back(gradient.defined() ? gradient : no_gradient(y_sum));
   }
+  return result;
 }
 
-class FusedJunction : public torch::autograd::Function<FusedJunction> {
+// ---- And back: the calls of the ops.
+
+template <class Op>
+auto call(const Op& op, const PerSlot& t, const JunctionPlan& plan) {
+  return op.call(as_optional(t[kBranch]), as_optional(t[kX]), t[kY], as_optional(t[kXScale]), as_optional(t[kGains]),
+                 as_optional(t[kGains + 1]), as_optional(t[kGains + 2]), as_optional(t[kGains + 3]),
+                 as_optional(t[kGains + 4]), as_optional(t[kGains + 5]), as_optional(t[kGains + 6]),
+                 as_optional(t[kGains + 7]), plan.x_branch, plan.y_branch, plan.y_skip, plan.input_scale, plan.norms,
+                 plan.layer, plan.eps);
+}
+
+PerSlot call_backward(const Returning& returning, const JunctionPlan& plan, const Wanted& wanted) {
+  static const auto op = find_op("junction_backward", backward_part<fused_backward>);
+  const PerSlot& t = returning.saved;
+  const tensor_list made = op.call(
+      as_optional(returning.d_y_sum), as_optional(returning.d_x_out), as_optional(returning.d_input),
+      as_optional(t[kBranch]), as_optional(t[kX]), t[kY], as_optional(t[kXScale]), as_optional(t[kGains]),
+      as_optional(t[kGains + 1]), as_optional(t[kGains + 2]), as_optional(t[kGains + 3]), as_optional(t[kGains + 4]),
+      as_optional(t[kGains + 5]), as_optional(t[kGains + 6]), as_optional(t[kGains + 7]), returning.statistics,
+      plan.x_branch, plan.y_branch, plan.y_skip, plan.input_scale, plan.norms, plan.layer, plan.eps, wanted);
+  const Wanted within = plan.within(wanted, t);
+  PerSlot result;
+  for (size_t slot = 0; slot < kSlots; ++slot) result[slot] = if_wanted(within[slot], made[slot]);
+  return result;
+}
+
+// ---- The pair.
+
+// The plan from forward to backward, as lists that autograd can keep.
+void keep(AutogradContext* context, const JunctionPlan& plan, const std::vector<bool>& present) {
+  std::vector<double> numbers = {plan.x_branch, plan.y_branch, plan.y_skip, plan.input_scale};
+  numbers.insert(numbers.end(), plan.eps.begin(), plan.eps.end());
+  c10::List<bool> flags;
+  for (const bool flag : plan.norms) flags.push_back(flag);
+  for (const bool flag : plan.layer) flags.push_back(flag);
+  for (const bool flag : present) flags.push_back(flag);
+  context->saved_data["numbers"] = numbers;
+  context->saved_data["flags"] = flags;
+}
+
+std::pair<JunctionPlan, std::vector<bool>> kept(AutogradContext* context) {
+  const std::vector<double> numbers = context->saved_data["numbers"].toDoubleVector();
+  const c10::List<bool> flags = context->saved_data["flags"].toBoolList();
+  JunctionPlan plan{numbers[0], numbers[1], numbers[2], numbers[3]};
+  for (size_t norm = 0; norm < kNorms; ++norm) {
+    plan.eps[norm] = numbers[4 + norm];
+    plan.norms[norm] = flags[norm];
+    plan.layer[norm] = flags[kNorms + norm];
+  }
+  std::vector<bool> present;
+  for (size_t slot = 0; slot < kSlots; ++slot) present.push_back(flags[2 * kNorms + slot]);
+  return {plan, present};
+}
+
+bool any_in_place(const PerSlot& saved, const Wanted& wanted) {
+  for (size_t slot = kXScale; slot < kSlots; ++slot) {
+    if (wanted[slot] && adds_in_place(saved[slot])) return true;
+  }
+  return false;
+}
+
+class Pair : public torch::autograd::Function<Pair> {
  public:
-  // -> those of V, X, input and U that are made
-  static tensor_list forward(AutogradContext* context, const c10::intrusive_ptr<Shape>& shape, at::TensorList inputs) {
-    std::array<at::Tensor, kSlots> slots;
+  // `given`: the tensors that are there, in the order of the slots. -> V, X, input, U
+  static tensor_list forward(AutogradContext* context, const JunctionPlan& plan, const std::vector<bool>& present,
+                             at::TensorList given) {
+    const at::AutoDispatchBelowAutograd below;
+    PerSlot tensors;
     size_t next = 0;
-    for (size_t i = 0; i < kSlots; ++i) {
-      if (shape->defined[i]) slots[i] = inputs[next++].contiguous();
+    for (size_t slot = 0; slot < kSlots; ++slot) {
+      if (present[slot]) tensors[slot] = given[next++];
     }
-    const at::Tensor& y = slots[kY];
-    kernels::Junction& numbers = shape->numbers;
-    const int64_t rows = y.numel() / numbers.cols;
-    const at::Tensor statistics = at::empty({8, rows}, y.options());
-    point(numbers, slots, statistics);
-    const bool two_streams = slots[kX].defined();
-    const bool plain_input = !two_streams && !numbers.y_norm.present && numbers.input_scale == 1;
-    at::Tensor y_sum, x_sum, x, input;
-    if (shape->makes_y) y_sum = at::empty_like(y);
-    if (shape->makes_x) x_sum = at::empty_like(y);
-    if (numbers.x_norm.present) x = at::empty_like(y);
-    if (!plain_input) input = at::empty_like(y);
-    kernels::JunctionRows row_data;
-    row_data.branch = data_or_null(slots[kBranch]);
-    row_data.x = data_or_null(slots[kX]);
-    row_data.y = y.const_data_ptr<float>();
-    row_data.x_sum = writable_or_null(x_sum);
-    row_data.y_sum = writable_or_null(y_sum);
-    row_data.x_out = writable_or_null(x);
-    row_data.input = writable_or_null(input);
-    at::parallel_for(0, rows, row_grain(numbers.cols),
-                     [&](int64_t begin, int64_t end) { kernels::junction_forward(numbers, row_data, begin, end); });
-    tensor_list saved(slots.begin(), slots.end());
-    if (!numbers.branch_norm.present) saved[kBranch] = at::Tensor();
-    if (shape->makes_x) saved[kX] = x_sum;
-    if (shape->makes_y) saved[kY] = y_sum;
+    static const auto op = find_op("junction_forward", forward_part<fused_forward>);
+    const auto [y_sum, x_out, input, x_sum, statistics] = call(op, tensors, plan);
+    context->set_materialize_grads(false);
+    mark_constants(context, plan, {y_sum, x_out, input, x_sum});
+    if (!plan.norms[kOfBranch]) tensors[kBranch] = at::Tensor();
+    if (plan.adds_to_x()) tensors[kX] = plan.makes_x_sum() ? x_sum : x_out;
+    if (plan.makes_y_sum()) tensors[kY] = y_sum;
+    tensor_list saved(tensors.begin(), tensors.end());
     saved.push_back(statistics);
     context->save_for_backward(saved);
-    context->saved_data["shape"] = c10::IValue::make_capsule(shape);
-    // Without a norm of its own X is U, and carries its gradient.
-    const bool u_is_x = x_sum.defined() && !numbers.x_norm.present;
-    if (x_sum.defined() && !u_is_x) context->mark_non_differentiable({x_sum});
-    tensor_list outputs;
-    const std::array<at::Tensor, 4> made = {y_sum, u_is_x ? x_sum : x, input, u_is_x ? at::Tensor() : x_sum};
-    for (size_t i = 0; i < made.size(); ++i) {
-      if (!made[i].defined()) continue;  // an output must be a tensor
-      shape->output[i] = static_cast<int>(outputs.size());
-      outputs.push_back(made[i]);
-    }
-    return outputs;
+    keep(context, plan, present);
+    return {y_sum, x_out, input, x_sum};
   }
 
   static tensor_list backward(AutogradContext* context, const tensor_list& grads) {
+    const auto [numbers, present] = kept(context);
+    const auto wanted_ones = wanted_gradients(context, present);
+    Wanted wanted;
+    std::copy(wanted_ones.begin(), wanted_ones.end(), wanted.begin());
     const auto saved = context->get_saved_variables();
-    const auto shape = c10::static_intrusive_pointer_cast<Shape>(context->saved_data["shape"].toCapsule());
-    kernels::Junction numbers = shape->numbers;
-    std::array<at::Tensor, kSlots> slots;
-    std::copy_n(saved.begin(), kSlots, slots.begin());
-    point(numbers, slots, saved[kSlots]);
-    const at::Tensor& y_sum = slots[kY];
-    const int64_t cols = numbers.cols;
-    const auto dense = [](const at::Tensor& tensor) { return tensor.defined() ? tensor.contiguous() : tensor; };
-    const auto gradient_of = [&](size_t output) {
-      const int at = shape->output[output];
-      return at < 0 ? at::Tensor() : dense(grads[static_cast<size_t>(at)]);
-    };
-    const at::Tensor d_y_sum = gradient_of(0);
-    const at::Tensor d_x_out = gradient_of(1);
-    const at::Tensor d_input = gradient_of(2);
-
-    std::array<at::Tensor, kSlots> gradients;
-    for (const Slot slot : {kBranch, kX, kY}) {
-      if (shape->defined[slot]) gradients[slot] = at::empty_like(y_sum);
-    }
-    kernels::JunctionGradients wanted;
-    wanted.branch = data_or_null(slots[kBranch]);
-    wanted.x_sum = data_or_null(slots[kX]);
-    wanted.y_sum = y_sum.const_data_ptr<float>();
-    wanted.d_x_out = data_or_null(d_x_out);
-    wanted.d_y_sum = data_or_null(d_y_sum);
-    wanted.d_input = data_or_null(d_input);
-    wanted.d_x = writable_or_null(gradients[kX]);
-    wanted.d_y = writable_or_null(gradients[kY]);
-    wanted.d_branch = writable_or_null(gradients[kBranch]);
-
-    std::vector<size_t> summed;  // the slots whose gradients are sums over rows
-    for (size_t i = kXScale; i < kSlots; ++i) {
-      if (shape->defined[i]) summed.push_back(i);
-    }
-    RowPartials partials(y_sum.numel() / cols, cols, static_cast<int>(summed.size()));
-    partials.for_each([&](int64_t begin, int64_t end, float* const* sums) {
-      static thread_local std::vector<float> scratch;
-      scratch.resize(static_cast<size_t>(kernels::kJunctionScratchRows * cols));
-      kernels::JunctionGradients mine = wanted;
-      std::array<float*, kSlots> pointers{};
-      for (size_t i = 0; i < summed.size(); ++i) pointers[summed[i]] = sums[i];
-      mine.d_x_scale = pointers[kXScale];
-      mine.branch_norm = {pointers[kGains], pointers[kGains + 1]};
-      mine.x_norm = {pointers[kGains + 2], pointers[kGains + 3]};
-      mine.y_norm = {pointers[kGains + 4], pointers[kGains + 5]};
-      mine.input_norm = {pointers[kGains + 6], pointers[kGains + 7]};
-      mine.scratch = scratch.data();
-      kernels::junction_backward(numbers, mine, begin, end);
-    });
-    for (size_t i = 0; i < summed.size(); ++i) {
-      const at::Tensor& parameter = slots[summed[i]];
-      if (adds_in_place(parameter)) {
-        partials.add_total(static_cast<int>(i), parameter.grad());
-      } else {
-        gradients[summed[i]] = partials.total(static_cast<int>(i));
-      }
-    }
-
-    tensor_list result = {at::Tensor()};  // for the shape
-    for (size_t i = 0; i < kSlots; ++i) {
-      if (shape->defined[i]) result.push_back(gradients[i]);
+    Returning returning{grads[0], grads[1], grads[2], {}, saved[kSlots]};
+    std::copy_n(saved.begin(), kSlots, returning.saved.begin());
+    const JunctionPlan plan = numbers.given(returning.saved);
+    const BelowAutograd below;
+    const bool in_place = any_in_place(returning.saved, wanted) && has_kernel(returning.saved[kY], plan);
+    const PerSlot gradients =
+        in_place ? backward_in_place(returning, plan, wanted) : call_backward(returning, plan, wanted);
+    tensor_list result = {at::Tensor(), at::Tensor()};  // for plan and present
+    for (size_t slot = 0; slot < kSlots; ++slot) {
+      if (present[slot]) result.push_back(gradients[slot]);
     }
     return result;
   }
+
+ private:
+  // What was not made, and U beside a normalised X, which is only to look at.
+  static void mark_constants(AutogradContext* context, const JunctionPlan& plan, const tensor_list& outputs) {
+    tensor_list constant = {outputs[3]};
+    if (!plan.makes_y_sum()) constant.push_back(outputs[0]);
+    if (!plan.makes_x_out()) constant.push_back(outputs[1]);
+    if (!plan.makes_input()) constant.push_back(outputs[2]);
+    context->mark_non_differentiable(constant);
+  }
 };
 
-std::array<const NormStep*, 4> norms_of(const Junction& j) {
-  return {&j.branch_norm, &j.x_norm, &j.y_norm, &j.input_norm};
+using Outputs = std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor>;
+
+Outputs record(const PerSlot& given, const JunctionPlan& plan) {
+  std::vector<bool> present;
+  tensor_list tensors;
+  for (const at::Tensor& tensor : given) {
+    present.push_back(tensor.defined());
+    if (tensor.defined()) tensors.push_back(tensor);
+  }
+  const tensor_list made = Pair::apply(plan, present, at::TensorList(tensors));
+  return {made[0], made[1], made[2], made[3]};
 }
 
-bool one_kind_of_norm(const Junction& j) {
-  bool layer = false;
-  bool rms = false;
-  for (const NormStep* norm : norms_of(j)) (norm->layer ? layer : rms) |= norm->present;
-  return !(layer && rms);
+Outputs only_compute(const PerSlot& given, const JunctionPlan& plan) {
+  static const auto op = find_op("junction_forward", forward_part<fused_forward>);
+  const auto [y_sum, x_out, input, x_sum, statistics] = call(op, given, plan);
+  return {y_sum, x_out, input, x_sum};
 }
 
-kernels::RowNorm numbers_of(const NormStep& norm) {
-  kernels::RowNorm row;
-  row.present = norm.present;
-  row.eps = static_cast<float>(norm.eps);
-  return row;
+template <Outputs (*kRun)(const PerSlot&, const JunctionPlan&)>
+Outputs whole(Given branch, Given x, const at::Tensor& y, Given x_scale, Given branch_gain, Given branch_bias,
+              Given x_gain, Given x_bias, Given y_gain, Given y_bias, Given input_gain, Given input_bias,
+              double x_branch, double y_branch, double y_skip, double input_scale, Flags norms, Flags layer,
+              Numbers eps) {
+  const PerSlot given =
+      slots(branch, x, y, x_scale, branch_gain, branch_bias, x_gain, x_bias, y_gain, y_bias, input_gain, input_bias);
+  const JunctionPlan plan{x_branch, y_branch, y_skip, input_scale, norms, layer, eps};
+  return kRun(given, plan.given(given));
 }
 
-}  // namespace
+// norms, layer and eps: of the branch, x, y, input.
+TORCH_LIBRARY_FRAGMENT(siamese, library) {
+  const std::string affine =
+      "Tensor? x_scale, Tensor? branch_gain, Tensor? branch_bias, Tensor? x_gain, Tensor? x_bias, Tensor? y_gain, "
+      "Tensor? y_bias, Tensor? input_gain, Tensor? input_bias";
+  const std::string plan =
+      "float x_branch, float y_branch, float y_skip, float input_scale, bool[4] norms, bool[4] layer, float[4] eps";
+  const std::string given = "(Tensor? branch, Tensor? x, Tensor y, " + affine + ", " + plan + ")";
+  const std::string outputs = "Tensor y_sum, Tensor x_out, Tensor input, Tensor x_sum";
+  define_pair(library, "junction" + given + " -> (" + outputs + ")", whole<record>, whole<only_compute>);
+  define_part(library, "junction_forward" + given + " -> (" + outputs + ", Tensor statistics)",
+              forward_part<plain_forward>, forward_part<fused_forward>, forward_part<meta_forward>);
+  define_part(library,
+              "junction_backward(Tensor? d_y_sum, Tensor? d_x_out, Tensor? d_input, Tensor? branch, Tensor? x_sum, "
+              "Tensor y_sum, " +
+                  affine + ", Tensor statistics, " + plan + ", bool[12] wanted) -> Tensor[]",
+              backward_part<plain_backward>, backward_part<fused_backward>, backward_part<meta_backward>);
+}
+
+}  // namespace junction_op
 
 JunctionResult junction(const Junction& j) {
+  using namespace junction_op;
   const PartScope scope("part::junction");
-  const auto slots = slots_of(j);
-  if (!one_kind_of_norm(j) || !use_fused("junction", {j.branch, j.x, j.y, j.x_scale, j.y_norm.gain, j.x_norm.gain})) {
-    const Tensors made = all_on_one_thread({slots.begin(), slots.end()}, [&](const Tensors& given) {
-      const JunctionResult result = plain::junction(with_slots(j, given));
-      return Tensors{result.x, result.y, result.input, result.x_sum};
-    });
-    return {made[0], made[1], made[2], made[3]};
-  }
-  const auto shape = c10::make_intrusive<Shape>();
-  for (const NormStep* norm : norms_of(j)) shape->numbers.layer |= norm->present && norm->layer;
-  shape->numbers.cols = j.y.size(-1);
-  shape->numbers.x_branch = static_cast<float>(j.x_branch);
-  shape->numbers.y_branch = static_cast<float>(j.y_branch);
-  shape->numbers.y_skip = static_cast<float>(j.y_skip);
-  shape->numbers.input_scale = static_cast<float>(j.input_scale);
-  shape->numbers.branch_norm = numbers_of(j.branch_norm);
-  shape->numbers.x_norm = numbers_of(j.x_norm);
-  shape->numbers.y_norm = numbers_of(j.y_norm);
-  shape->numbers.input_norm = numbers_of(j.input_norm);
-  shape->makes_x = j.x.defined() && j.branch.defined() && j.x_branch != 0;
-  shape->makes_y = (j.branch.defined() && j.y_branch != 0) || j.y_skip != 1;
-  std::vector<at::Tensor> inputs;
-  for (size_t i = 0; i < kSlots; ++i) {
-    shape->defined[i] = slots[i].defined();
-    if (slots[i].defined()) inputs.push_back(slots[i]);
-  }
-  const bool nothing_to_do = !shape->makes_y && !j.x.defined() && !j.y_norm.present && j.input_scale == 1;
-  if (nothing_to_do) return plain::junction(j);
-  const tensor_list made = FusedJunction::apply(shape, at::TensorList(inputs));
-  const auto output_or = [&](size_t output, const at::Tensor& otherwise) {
-    const int at = shape->output[output];
-    return at < 0 ? otherwise : made[static_cast<size_t>(at)];
-  };
+  static const auto op = find_op("junction", whole<record>);
+  const JunctionPlan plan = plan_of(j);
+  const auto [y_sum, x_out, input, x_sum] = call(op, tensors_of(j), plan);
   JunctionResult result;
-  result.y = output_or(0, j.y);
-  result.x = output_or(1, j.x);
-  result.input = output_or(2, result.y);
-  result.x_sum = output_or(3, j.x_norm.present ? j.x : result.x);
+  result.y = plan.makes_y_sum() ? y_sum : j.y;
+  result.x = plan.makes_x_out() ? x_out : j.x;
+  result.input = plan.makes_input() ? input : result.y;
+  result.x_sum = plan.makes_x_sum() ? x_sum : (plan.norms[kOfX] ? j.x : result.x);
   return result;
 }
 

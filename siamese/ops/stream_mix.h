@@ -19,7 +19,8 @@ std::vector<at::Tensor> stream_mix(const std::vector<at::Tensor>& streams, const
 
 struct StreamRead {
   at::Tensor input;
-  // The streams themselves, to go on with: what comes back to them is added in the pass that reads backward.
+  // The streams themselves, to go on with: what comes back to them is added in the pass that reads backward. The op
+  // siamese::stream_read gives the input alone: an op may not return what it was given.
   std::vector<at::Tensor> streams;
 };
 

@@ -32,7 +32,7 @@ Streams MixingJunction::write(const Streams& streams, const Branch& branch) cons
 }
 
 at::Tensor MixingJunction::for_each_token(const at::Tensor& parameter, const at::Tensor& stream) {
-  return ops::for_each_row(parameter, stream.sizes().slice(0, static_cast<size_t>(stream.dim() - 1)));
+  return ops::for_each_row(parameter, stream.sym_sizes().slice(0, static_cast<size_t>(stream.dim() - 1)));
 }
 
 ManyStreams::ManyStreams(const nn::Scope& scope, const Build& build, int64_t count) : build_(build), count_(count) {

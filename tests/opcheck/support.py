@@ -16,4 +16,9 @@ def tensor(*shape: int, dtype: torch.dtype = torch.float32, grad: bool = False, 
 
 
 def detached(args: tuple) -> tuple:
-    return tuple(arg.detach() if isinstance(arg, torch.Tensor) else arg for arg in args)
+    """All without gradients, also those in lists."""
+
+    def alone(arg):
+        return arg.detach() if isinstance(arg, torch.Tensor) else arg
+
+    return tuple([alone(item) for item in arg] if isinstance(arg, list) else alone(arg) for arg in args)

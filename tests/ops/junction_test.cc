@@ -5,6 +5,7 @@
 #include <ATen/Parallel.h>
 
 #include "siamese/kernels/simd.h"
+#include "siamese/ops/gradient.h"
 #include "siamese/ops/mode.h"
 
 namespace siamese::ops {
@@ -34,6 +35,8 @@ constexpr Case kCases[] = {
     {"siamese after peri", true, true, true, true, false, true, true, 0.5, 1, 1, 1},
     {"hybrid attention", true, true, false, false, true, true, false, 0.5, 1, 1, 1},
     {"hybrid attention first", true, false, false, false, true, true, false, 0, 0, 1, 1},
+    {"input norm alone", false, true, false, false, false, false, true, 0, 1, 1, 1},
+    {"input norm alone, first", false, false, false, false, false, false, true, 0, 0, 1, 1},
 };
 
 // The junction of a case and its differentiable tensors.
@@ -127,6 +130,24 @@ TEST(Junction, OutputsThatNobodyUsesHaveNoGradient) {
       const at::Tensor zero = at::zeros_like(exact.leaves[i]);
       testing::expect_close(got[i], wanted[i].defined() ? wanted[i] : zero, kTolerance, std::to_string(which));
     }
+  }
+}
+
+TEST(Junction, GradientsInPlaceAreAddedToTheGradOfEveryGainAndScale) {
+  const Case all = {"all", true, true, true, true, true, true, true, 0.5, 1, 1, 1};
+  const Example apart = example(all, true, 130, 33, at::kFloat);
+  const auto wanted = testing::gradients(joined(junction(apart.junction)), apart.leaves);
+  const Example e = example(all, true, 130, 33, at::kFloat);
+  const at::Tensor y = joined(junction(e.junction));
+  std::vector<at::Tensor> grads;
+  for (const auto& leaf : e.leaves) grads.push_back(leaf.mutable_grad() = at::ones_like(leaf));
+  {
+    const GradientsInPlace in_place;
+    y.backward(randn(y.sizes(), 4242, at::kFloat));
+  }
+  for (size_t i = 0; i < grads.size(); ++i) {
+    EXPECT_TRUE(e.leaves[i].grad().is_same(grads[i])) << i;
+    testing::expect_same_bits(grads[i], wanted[i] + 1, "gradient " + std::to_string(i));
   }
 }
 

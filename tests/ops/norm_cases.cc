@@ -2,12 +2,12 @@
 #include "tests/support/tensors.h"
 
 #include "siamese/ops/norm.h"
+#include "siamese/ops/one_thread.h"
 
 namespace siamese::ops {
 
 std::vector<OpCase> norm_cases() {
   using testing::randn;
-  using Tensors = std::vector<at::Tensor>;
   constexpr double kEps = 1e-5;
   const at::Tensor x = randn({3, 5, 33}, 1) * 2 + 0.5;
   const at::Tensor gain = randn({33}, 2);

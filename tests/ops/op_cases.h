@@ -30,6 +30,7 @@ std::vector<OpCase> attention_cases();
 std::vector<OpCase> embedding_cases();
 std::vector<OpCase> expert_feed_forward_cases();
 std::vector<OpCase> feed_forward_cases();
+std::vector<OpCase> junction_cases();
 std::vector<OpCase> linear_cases();
 std::vector<OpCase> loss_cases();
 std::vector<OpCase> modulate_cases();
@@ -37,5 +38,8 @@ std::vector<OpCase> norm_cases();
 std::vector<OpCase> reduce_cases();
 std::vector<OpCase> rope_cases();
 std::vector<OpCase> route_cases();
+std::vector<OpCase> row_linear_cases();
+std::vector<OpCase> sinkhorn_cases();
+std::vector<OpCase> stream_mix_cases();
 
 }  // namespace siamese::ops

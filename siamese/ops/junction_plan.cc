@@ -1,0 +1,69 @@
+#include "siamese/ops/junction_plan.h"
+
+#include "siamese/ops/arguments.h"
+
+namespace siamese::ops::junction_op {
+
+JunctionPlan JunctionPlan::given(const PerSlot& tensors) const {
+  JunctionPlan plan = *this;
+  plan.has_branch = tensors[kBranch].defined();
+  plan.has_x = tensors[kX].defined();
+  plan.norms[kOfBranch] &= plan.has_branch;
+  plan.norms[kOfX] &= plan.has_x;
+  return plan;
+}
+
+Wanted JunctionPlan::within(const Wanted& wanted, const PerSlot& tensors) const {
+  Wanted result = wanted;
+  result[kX] &= has_x;
+  result[kXScale] &= has_x && tensors[kXScale].defined();
+  for (size_t norm = 0; norm < kNorms; ++norm) {
+    for (const size_t slot : {gain_of(norm), bias_of(norm)}) {
+      result[slot] &= norms[norm] && tensors[slot].defined() && (layer[norm] || slot == gain_of(norm));
+    }
+  }
+  return result;
+}
+
+c10::SymDimVector JunctionPlan::statistics_shape(const at::Tensor& y) const {
+  int64_t numbers = 0;
+  for (size_t norm = 0; norm < kNorms; ++norm) numbers += norms[norm] ? (layer[norm] ? 2 : 1) : 0;
+  c10::SymDimVector shape = {numbers};
+  const auto leading = y.sym_sizes().slice(0, static_cast<size_t>(y.dim() - 1));
+  shape.append(leading.begin(), leading.end());
+  return shape;
+}
+
+PerSlot tensors_of(const Junction& j) {
+  return {j.branch,      j.x,           j.y,           j.x_scale,     j.branch_norm.gain, j.branch_norm.bias,
+          j.x_norm.gain, j.x_norm.bias, j.y_norm.gain, j.y_norm.bias, j.input_norm.gain,  j.input_norm.bias};
+}
+
+JunctionPlan plan_of(const Junction& j) {
+  JunctionPlan plan;
+  plan.x_branch = j.x_branch;
+  plan.y_branch = j.y_branch;
+  plan.y_skip = j.y_skip;
+  plan.input_scale = j.input_scale;
+  const std::array<const NormStep*, kNorms> norms = {&j.branch_norm, &j.x_norm, &j.y_norm, &j.input_norm};
+  for (size_t norm = 0; norm < kNorms; ++norm) {
+    plan.norms[norm] = norms[norm]->present;
+    plan.layer[norm] = norms[norm]->layer;
+    plan.eps[norm] = norms[norm]->eps;
+  }
+  return plan.given(tensors_of(j));
+}
+
+void check_tensors(const char* op, const PerSlot& tensors) {
+  const at::Tensor& y = tensors[kY];
+  const Arguments arguments(op, "y", y);
+  arguments.least_rank("y", y, 1);
+  arguments.shape("branch", tensors[kBranch], y.sym_sizes()).shape("x", tensors[kX], y.sym_sizes());
+  const c10::SymInt cols = y.sym_size(-1);
+  arguments.shape("x_scale", tensors[kXScale], {cols});
+  constexpr std::array<const char*, 2 * kNorms> names = {"branch_gain", "branch_bias", "x_gain",     "x_bias",
+                                                         "y_gain",      "y_bias",      "input_gain", "input_bias"};
+  for (size_t i = 0; i < names.size(); ++i) arguments.shape(names[i], tensors[kGains + i], {cols});
+}
+
+}  // namespace siamese::ops::junction_op
