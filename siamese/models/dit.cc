@@ -52,7 +52,7 @@ DiffusionTransformer::DiffusionTransformer(const ModelConfig& config, const nn::
   const int64_t label_rows = config.classes + (config.label_dropout > 0 ? 1 : 0);
   labels_ = nn::Embedding(root.child("labels"), label_rows, config.width, table);
   stack_ = make_stack(root, config);
-  blocks_ = Blocks(root, *stack_, config, initializer);
+  blocks_ = std::make_shared<const Blocks>(root, *stack_, config, initializer);
   for (int64_t block = 0; block < config.blocks; ++block) {
     const nn::Scope scope = root.child("blocks").child(std::to_string(block)).child("modulation");
     modulations_.emplace_back(scope, config.width, 6 * config.width, true, nn::Init::zeros());
@@ -69,16 +69,16 @@ DiffusionTransformer::DiffusionTransformer(const ModelConfig& config, const nn::
 at::Tensor DiffusionTransformer::output(const at::Tensor& x, const at::Tensor& timesteps, const at::Tensor& labels,
                                         const StackOptions& options) const {
   const at::Tensor condition = ops::silu(timesteps_(timesteps) + labels_(labels));
-  const at::Tensor embedded = patches_(x.to(parameters().options())) + positions_;
+  const at::Tensor embedded = patches_(x.to(parameters().options())) + positions_.value();
   std::vector<at::Tensor> of_blocks;
   for (const auto& modulation : modulations_) of_blocks.push_back(modulation(condition));
-  const auto sublayer = [this](const residual::Site& site, const at::Tensor& read,
-                               const std::vector<at::Tensor>& conditions) {
+  const auto sublayer = [blocks = blocks_](const residual::Site& site, const at::Tensor& read,
+                                           const std::vector<at::Tensor>& conditions) {
     // Shift, scale, gate of attention, then of the feed-forward.
     const auto vectors = conditions[static_cast<size_t>(site.block)].chunk(6, 1);
     const size_t first = site.kind == residual::SiteKind::attention ? 0 : 3;
     const at::Tensor input = ops::modulate(read, vectors[first], vectors[first + 1]);
-    SublayerOutput result = blocks_(site, input);
+    SublayerOutput result = (*blocks)(site, input);
     result.branch.gate = vectors[first + 2].unsqueeze(1);
     result.input = input;
     return result;
@@ -127,7 +127,7 @@ Pass DiffusionTransformer::pass(const Inputs& inputs, const StackOptions& option
 double DiffusionTransformer::forward_flops(int64_t batch) const {
   const auto tokens = static_cast<double>(config_.context);
   double every_sample = matrix_elements(parameters(), "timestep.") + matrix_elements(parameters(), "final.modulation.");
-  for (const auto& modulation : modulations_) every_sample += static_cast<double>(modulation.weight().numel());
+  for (const auto& modulation : modulations_) every_sample += static_cast<double>(modulation.weight().value().numel());
   const double every_token = matrix_elements(parameters()) - every_sample;
   const double attention = 2 * static_cast<double>(config_.blocks * config_.width) * tokens * tokens;
   return 2 * static_cast<double>(batch) * (every_token * tokens + attention + every_sample);

@@ -21,7 +21,7 @@ LanguageModel::LanguageModel(const ModelConfig& config, const nn::InitConfig& in
     rotary_ = nn::Rotary(config.context, config.width / config.heads, config.rope_theta, this->parameters().options());
   }
   stack_ = make_stack(root, config);
-  blocks_ = Blocks(root, *stack_, config, initializer);
+  blocks_ = std::make_shared<const Blocks>(root, *stack_, config, initializer);
   head_ = config.tied ? embedding_.weight()
                       : root.child("head").add("weight", nn::ParameterKind::linear, {config.vocab, config.width},
                                                initializer.head());
@@ -36,10 +36,12 @@ StackOutput LanguageModel::run(const at::Tensor& tokens, const StackOptions& opt
   if (config_.positions == Positions::rope) {
     sequence.rotary = rotary_.at(past, count);
   } else {
-    embedded = ops::add_to_each(embedded, positions_.weight().narrow(0, past, count));
+    embedded = ops::add_to_each(embedded, positions_.weight().value().narrow(0, past, count));
   }
-  const auto sublayer = [this, sequence](const residual::Site& site, const at::Tensor& input,
-                                         const std::vector<at::Tensor>&) { return blocks_(site, input, sequence); };
+  const auto sublayer = [blocks = blocks_, sequence](const residual::Site& site, const at::Tensor& input,
+                                                     const std::vector<at::Tensor>&) {
+    return (*blocks)(site, input, sequence);
+  };
   StackOutput output = (*stack_)(embedded, sublayer, options);
   if (cache != nullptr) cache->past = past + count;
   return output;
@@ -49,7 +51,7 @@ at::Tensor LanguageModel::hidden(const at::Tensor& tokens, const StackOptions& o
   return run(tokens, options, cache).hidden;
 }
 
-at::Tensor LanguageModel::logits(const at::Tensor& hidden) const { return ops::linear(hidden, head_, {}); }
+at::Tensor LanguageModel::logits(const at::Tensor& hidden) const { return ops::linear(hidden, head_.value(), {}); }
 
 Losses LanguageModel::losses(const Inputs& inputs, const LossOptions& options) const {
   const int64_t count = inputs.tokens.size(1) - 1;
@@ -58,7 +60,7 @@ Losses LanguageModel::losses(const Inputs& inputs, const LossOptions& options) c
   const at::Tensor weights = inputs.weights.defined() ? inputs.weights.reshape({-1}) : at::Tensor();
   const ops::HeadLossScales scales{1 / options.normalizer, options.z_loss / options.normalizer};
   const ops::HeadLoss terms =
-      ops::head_loss(output.hidden.reshape({-1, config_.width}), head_, targets, weights, scales);
+      ops::head_loss(output.hidden.reshape({-1, config_.width}), head_.value(), targets, weights, scales);
   Losses losses{terms.objective, terms.nll * scales.nll, {}};
   if (options.z_loss != 0) losses.extra.emplace_back("z_loss", terms.z * scales.z);
   if (config_.expert_count() > 0) add_router_losses(output.beside, options, losses);
@@ -72,7 +74,7 @@ Pass LanguageModel::pass(const Inputs& inputs, const StackOptions& options) cons
   const at::Tensor before_last = output.hidden.narrow(1, 0, count).reshape({-1, config_.width});
   const at::Tensor targets = inputs.tokens.narrow(1, 1, count).reshape({-1});
   const ops::HeadLoss terms =
-      ops::head_loss(before_last, head_, targets, {}, {.nll = 1 / static_cast<double>(targets.numel())});
+      ops::head_loss(before_last, head_.value(), targets, {}, {.nll = 1 / static_cast<double>(targets.numel())});
   const at::Tensor logits = this->logits(output.hidden.detach()).detach();
   Pass pass{logits, terms.objective, {}};
   const at::Tensor normalizers = at::logsumexp(logits.narrow(1, 0, count), {2});

@@ -52,8 +52,8 @@ class LanguageModel : public Model {
   nn::Embedding embedding_;
   nn::Embedding positions_;
   nn::Rotary rotary_;
-  Blocks blocks_;
-  at::Tensor head_;
+  std::shared_ptr<const Blocks> blocks_;  // shared with segments that backward computes again
+  nn::Slot head_;
 };
 
 }  // namespace siamese::models

@@ -42,9 +42,9 @@ at::Tensor Attention::mixed(at::Tensor qkv, const RotaryTables* rotary) const {
     const auto parts = qkv.split_with_sizes({shape_.width, kv_width, kv_width}, -1);
     qkv = at::cat({q_norm_(parts[0]), k_norm_(parts[1]), parts[2]}, -1);
   } else {
-    arguments.q_gain = q_norm_.gain();  // undefined for a norm that is not there
-    arguments.k_gain = k_norm_.gain();
-    arguments.v_gain = v_norm_.gain();
+    arguments.q_gain = q_norm_.gain().value();  // undefined for a norm that is not there
+    arguments.k_gain = k_norm_.gain().value();
+    arguments.v_gain = v_norm_.gain().value();
   }
   return ops::attention(qkv, arguments);
 }

@@ -45,7 +45,7 @@ TimestepEmbedding::TimestepEmbedding(const Scope& scope, int64_t width, int64_t 
       out_(scope.child("out"), width, width, /*bias=*/true, normal_002()) {}
 
 at::Tensor TimestepEmbedding::operator()(const at::Tensor& t) const {
-  return out_(ops::silu(in_(timestep_features(t, frequencies_, in_.weight().scalar_type()))));
+  return out_(ops::silu(in_(timestep_features(t, frequencies_, in_.weight().value().scalar_type()))));
 }
 
 }  // namespace siamese::nn

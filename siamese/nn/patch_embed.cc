@@ -15,7 +15,7 @@ PatchEmbed::PatchEmbed(const Scope& scope, int64_t channels, int64_t patch, int6
       bias_(scope.add("bias", ParameterKind::bias, {width}, bias)) {}
 
 at::Tensor PatchEmbed::operator()(const at::Tensor& images) const {
-  return ops::linear(patches_of(images, patch_), weight_, bias_);
+  return ops::linear(patches_of(images, patch_), weight_.value(), bias_.value());
 }
 
 at::Tensor patches_of(const at::Tensor& images, int64_t patch) {
