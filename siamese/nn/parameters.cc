@@ -167,7 +167,18 @@ GradientBuffer::GradientBuffer(const Parameters& parameters) : parameters_(param
   }
 }
 
-void GradientBuffer::zero() const { buffer_.zero_(); }
+void GradientBuffer::zero() const {
+  buffer_.zero_();
+  for (size_t i = 0; i < views_.size(); ++i) {
+    const Parameter& parameter = parameters_.list()[i];
+    if (parameter.value.grad().is_same(views_[i])) continue;
+    if (parameter.value.dtype() != buffer_.dtype() || parameter.value.device() != buffer_.device()) {
+      throw UsageError("gradient buffer: parameter " + parameter.name +
+                       " changed its type or device: expected a new buffer for it");
+    }
+    parameter.value.mutable_grad() = views_[i];
+  }
+}
 
 Scope Scope::child(std::string_view name) const {
   Scope scope = *this;

@@ -58,5 +58,21 @@ TEST(Parameters, OneBufferHoldsAllGradients) {
   testing::expect_same_bits(b.grad(), at::zeros({7}), "zeroed");
 }
 
+// Whoever clears gradients in PyTorch's way takes the views away; the buffer's next zero() puts them back.
+TEST(Parameters, GradientsDoNotAddUpOverStepsAfterZeroGrad) {
+  Parameters parameters(1);
+  Scope(parameters).add("a", ParameterKind::linear, {3}, Init::ones());
+  const at::Tensor a = parameters.list()[0].value;
+  const GradientBuffer buffer(parameters);
+  const float* const where = a.grad().const_data_ptr<float>();
+  parameters.zero_grad();
+  for (int step = 0; step < 3; ++step) {
+    buffer.zero();
+    (2 * a.sum()).backward();
+    testing::expect_same_bits(a.grad(), at::full({3}, 2.0F), "step " + std::to_string(step));
+    EXPECT_EQ(a.grad().const_data_ptr<float>(), where);
+  }
+}
+
 }  // namespace
 }  // namespace siamese::nn
