@@ -44,6 +44,8 @@ class LanguageModel : public Model {
  private:
   // Elements of the experts that a token is not sent to.
   int64_t idle_experts() const;
+  // Checked and on the model's device; at least two of each sample.
+  at::Tensor tokens_of(const Inputs& inputs) const;
   StackOutput run(const at::Tensor& tokens, const StackOptions& options, LmCache* cache) const;
   void add_router_losses(const std::vector<at::Tensor>& beside, const LossOptions& options, Losses& losses) const;
 

@@ -5,6 +5,7 @@
 #include <ATen/ATen.h>
 
 #include "siamese/base/random.h"
+#include "siamese/nn/expect.h"
 #include "siamese/ops/embedding.h"
 #include "siamese/ops/reduce.h"
 #include "siamese/ops/row_linear.h"
@@ -48,6 +49,7 @@ at::Tensor VisionTransformer::features(const at::Tensor& images, const StackOpti
 
 at::Tensor VisionTransformer::features(const at::Tensor& images, const StackOptions& options,
                                        const Dropping& dropping) const {
+  nn::expect_shape("images", images, {-1, config_.channels, config_.image, config_.image});
   const int64_t batch = images.size(0);
   const at::Tensor first = ops::for_each_row(class_token_.value(), {batch, 1});
   const at::Tensor embedded =
@@ -63,19 +65,29 @@ at::Tensor VisionTransformer::features(const at::Tensor& images, const StackOpti
 
 at::Tensor VisionTransformer::logits(const at::Tensor& features) const { return head_(features.contiguous()); }
 
+at::Tensor VisionTransformer::labels_of(const Inputs& inputs, const at::Tensor& output) const {
+  nn::expect_indices("labels", inputs.labels, {output.size(0)}, config_.classes);
+  return inputs.labels.to(output.device());
+}
+
 Losses VisionTransformer::losses(const Inputs& inputs, const LossOptions& options) const {
   const Dropping dropping{options.training ? config_.drop_path : 0, options.seed, inputs.first_position};
   const at::Tensor state = features(inputs.images, options.stack, dropping);
   const at::Tensor log_shares = at::log_softmax(logits(state), -1);
-  const at::Tensor wanted = inputs.targets.defined() ? log_shares * inputs.targets.to(log_shares.scalar_type())
-                                                     : log_shares.gather(1, inputs.labels.unsqueeze(1));
+  at::Tensor wanted;
+  if (inputs.targets.defined()) {
+    nn::expect_shape("targets", inputs.targets, {state.size(0), config_.classes});
+    wanted = log_shares * inputs.targets.to(log_shares.options());
+  } else {
+    wanted = log_shares.gather(1, labels_of(inputs, log_shares).unsqueeze(1));
+  }
   const at::Tensor loss = ops::fixed_sum(wanted) / -options.normalizer;
   return {.objective = loss, .loss = loss.detach(), .extra = {}, .expert_counts = {}};
 }
 
 Pass VisionTransformer::pass(const Inputs& inputs, const StackOptions& options) const {
   const at::Tensor output = logits(features(inputs.images, options));
-  return {output.detach(), at::cross_entropy_loss(output, inputs.labels), {}};
+  return {output.detach(), at::cross_entropy_loss(output, labels_of(inputs, output)), {}};
 }
 
 double VisionTransformer::forward_flops(int64_t batch) const {

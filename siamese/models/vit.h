@@ -33,6 +33,8 @@ class VisionTransformer : public Model {
   const ModelConfig& config() const { return config_; }
 
  private:
+  // Checked and on the output's device.
+  at::Tensor labels_of(const Inputs& inputs, const at::Tensor& output) const;
   // What drops branches; none in evaluation.
   struct Dropping {
     double drop_path = 0;

@@ -2,7 +2,7 @@
 
 #include <ATen/ATen.h>
 
-#include "siamese/base/check.h"
+#include "siamese/nn/expect.h"
 #include "siamese/ops/expert_feed_forward.h"
 #include "siamese/ops/route.h"
 #include "siamese/ops/row_linear.h"
@@ -12,7 +12,8 @@ namespace siamese::nn {
 Experts::Experts(const Scope& scope, const ExpertsShape& shape, const Initializer& initializer, int64_t block,
                  const InitFactors& factors)
     : shape_(shape) {
-  SIAMESE_INVARIANT(shape.per_token >= 1 && shape.per_token <= shape.experts);
+  expect_that(shape.per_token >= 1 && shape.per_token <= shape.experts, "experts per token",
+              "a number from 1 to the experts (" + std::to_string(shape.experts) + ")", shape.per_token);
   const int64_t in_width = shape.kind == FeedForwardKind::swiglu ? 2 * shape.hidden : shape.hidden;
   router_ = scope.child("router").add("weight", ParameterKind::linear, {shape.experts, shape.width},
                                       initializer.input_projection(shape.width, shape.experts));

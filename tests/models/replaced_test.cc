@@ -56,6 +56,30 @@ TEST(Replaced, MissingSuperfluousAndMisshapenTensorsAreNamed) {
   testing::expect_error<UsageError>([&] { build(misshapen); }, {"close.norm.weight", "[24]", "[2]"});
 }
 
+// What module.to(double) does: every tensor is another one, of another type.
+TEST(Replaced, AModelFollowsItsTensorsToAnotherType) {
+  for_schemes_with_own_values([](const ModelConfig& config, const std::string& name) {
+    const auto wanted_model = make_small(config, 1, at::kDouble);
+    perturb(*wanted_model);
+    const Inputs inputs = family_inputs(config, 3, 2);
+    const auto wanted = loss_and_gradients(*wanted_model, inputs, family_options(config, 3));
+    const auto model = make_small(config);
+    for (const auto& [tensor_name, value] : copies_of(*wanted_model, at::kDouble)) {
+      model->parameters().set(tensor_name, value);
+    }
+    EXPECT_EQ(model->parameters().options().dtype(), at::kDouble);
+    for (const int64_t recompute : {0, 1}) {
+      LossOptions options = family_options(config, 3);
+      options.stack.recompute_every = recompute;
+      const auto got = loss_and_gradients(*model, inputs, options);
+      EXPECT_EQ(got.first, wanted.first) << name;
+      for (size_t i = 0; i < wanted.second.size(); ++i) {
+        testing::expect_same_bits(got.second[i], wanted.second[i], name + " " + model->parameters().list()[i].name);
+      }
+    }
+  });
+}
+
 // What functional_call does: the tensors of one call, which need not be leaves; backward comes after the call.
 TEST(Replaced, TensorsLentForOneCallGetTheGradients) {
   for_schemes_with_own_values([](const ModelConfig& config, const std::string& name) {
