@@ -8,6 +8,7 @@
 #include <c10/core/GradMode.h>
 
 #include "siamese/base/check.h"
+#include "siamese/base/join.h"
 #include "siamese/base/nearest.h"
 #include "siamese/base/random.h"
 
