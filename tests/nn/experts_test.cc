@@ -98,7 +98,7 @@ TEST(Experts, StartWithTheFactorsOfTheirBranch) {
   Parameters usual(3);
   Parameters scaled(3);
   const Experts first(Scope(usual), shape, init, 2, {});
-  const Experts second(Scope(scaled), shape, init, 2, {.ffn_input = 3, .output = 0.25, .depth_factor = false});
+  const Experts second(Scope(scaled), shape, init, 2, {.input = 3, .output = 0.25, .depth_factor = false});
   testing::expect_same_bits(weight(scaled, "router.weight"), weight(usual, "router.weight"), "router");
   testing::expect_relative(weight(scaled, "experts.in"), weight(usual, "experts.in") * 3, 1e-6, "in");
   testing::expect_relative(weight(scaled, "experts.out"), weight(usual, "experts.out") * (0.25 * std::sqrt(2 * 8)),
