@@ -41,12 +41,12 @@ class RezeroJunction : public Junction {
   }
 
   Streams write(const Streams& streams, const Branch& branch) const override {
-    return streams.replaced({at::add(streams[0], at::mul(gated(branch), alpha_))});
+    return streams.replaced({at::add(streams[0], at::mul(gated(branch), alpha_.value()))});
   }
 
  private:
   nn::Norm norm_;
-  at::Tensor alpha_;
+  nn::Slot alpha_;
 };
 
 // OneStream opens the stream as the embedding and closes it with a norm.

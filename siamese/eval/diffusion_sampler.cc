@@ -10,6 +10,7 @@
 
 #include "siamese/base/check.h"
 #include "siamese/base/random.h"
+#include "siamese/nn/expect.h"
 
 namespace siamese::eval {
 namespace {
@@ -66,7 +67,7 @@ Prediction predict(const Denoiser& denoiser, const at::Tensor& x, int64_t origin
     const auto halves = output.narrow(1, 0, channels).chunk(2);
     noise = halves[1] + guidance * (halves[0] - halves[1]);
   }
-  SIAMESE_INVARIANT(output.size(1) == (learn_sigma ? 2 : 1) * channels);
+  nn::expect_shape("denoiser's output", output, {-1, (learn_sigma ? 2 : 1) * channels, -1, -1});
   return {noise, learn_sigma ? output.narrow(0, 0, batch).narrow(1, channels, channels) : at::Tensor()};
 }
 
@@ -103,7 +104,9 @@ at::Tensor sample(const Diffusion& diffusion, const Denoiser& denoiser, at::IntA
                   int64_t null_label, bool learn_sigma, const SamplerOptions& options, int64_t first_sample) {
   const c10::NoGradGuard no_grad;
   check_options(options, null_label);
-  SIAMESE_INVARIANT(shape.size() == 4 && shape[0] > 0 && labels.dim() == 1 && labels.size(0) == shape[0]);
+  nn::expect_that(shape.size() == 4, "sample shape", "4 sizes", static_cast<int64_t>(shape.size()));
+  nn::expect_that(shape[0] > 0, "sample shape", "1 sample or more", shape[0]);
+  nn::expect_shape("labels", labels, {shape[0]});
   const Diffusion steps = diffusion.respaced(options.steps);
   at::Tensor x = normals(shape, options.seed, first_sample, 0);
   for (int64_t index = steps.steps() - 1; index >= 0; --index) {

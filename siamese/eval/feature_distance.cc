@@ -6,6 +6,7 @@
 #include <c10/core/GradMode.h>
 
 #include "siamese/base/check.h"
+#include "siamese/nn/expect.h"
 #include "siamese/ops/one_thread.h"
 
 namespace siamese::eval {
@@ -54,7 +55,9 @@ FeatureDistance distance_of(const at::Tensor& a, const at::Tensor& b) {
 }  // namespace
 
 FeatureDistance feature_distance(const at::Tensor& a, const at::Tensor& b) {
-  SIAMESE_INVARIANT(a.dim() == 2 && b.dim() == 2 && a.size(1) == b.size(1) && a.size(1) > 0);
+  nn::expect_shape("features", a, {-1, -1});
+  nn::expect_shape("features of the other set", b, {-1, a.size(1)});
+  nn::expect_that(a.size(1) > 0, "features", "a width above 0", a.size(1));
   const ops::OneThread one_thread;  // products and eigenvalues in one order
   const c10::NoGradGuard no_grad;
   return distance_of(a, b);

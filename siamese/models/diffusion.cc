@@ -9,6 +9,7 @@
 #include <ATen/ATen.h>
 
 #include "siamese/base/check.h"
+#include "siamese/nn/expect.h"
 
 namespace siamese::models {
 namespace {
@@ -36,12 +37,12 @@ std::vector<int64_t> numbers_below(int64_t count) {
 template <class Constant>
 at::Tensor constants(const Diffusion& diffusion, const at::Tensor& t, const at::Tensor& like,
                      const Constant& constant) {
+  nn::expect_that(like.dim() >= 1, "images", "1 or more dimensions", like.dim());
   const at::Tensor steps = t.to(at::kCPU, at::kLong).contiguous();
+  nn::expect_indices("timesteps", steps, {like.size(0)}, diffusion.steps());
   const at::Tensor values = at::empty({steps.numel()}, at::kDouble);
   for (int64_t i = 0; i < steps.numel(); ++i) {
-    const int64_t step = steps.const_data_ptr<int64_t>()[i];
-    SIAMESE_INVARIANT(step >= 0 && step < diffusion.steps());
-    values.mutable_data_ptr<double>()[i] = constant(diffusion.at(step));
+    values.mutable_data_ptr<double>()[i] = constant(diffusion.at(steps.const_data_ptr<int64_t>()[i]));
   }
   std::vector<int64_t> shape(static_cast<size_t>(like.dim()), 1);
   shape[0] = steps.numel();
@@ -101,6 +102,11 @@ Diffusion::Diffusion(const std::vector<double>& betas, const std::vector<int64_t
   steps_[0].posterior_log_variance = steps_.size() > 1 ? steps_[1].posterior_log_variance : std::log(steps_[0].beta);
 }
 
+const DiffusionStep& Diffusion::at(int64_t step) const {
+  nn::expect_that(step >= 0 && step < steps(), "diffusion step", "0 to " + std::to_string(steps() - 1), step);
+  return steps_[static_cast<size_t>(step)];
+}
+
 Diffusion Diffusion::respaced(int64_t count) const {
   if (count < 1 || count > steps()) {
     throw UsageError("sampling steps: expected 1 to " + std::to_string(steps()) + ", got " + std::to_string(count));
@@ -140,8 +146,11 @@ at::Tensor Diffusion::learned_log_variance(const at::Tensor& v, const at::Tensor
 
 DiffusionTerms Diffusion::losses(const at::Tensor& output, const at::Tensor& x0, const at::Tensor& xt,
                                  const at::Tensor& t, const at::Tensor& noise, bool learn_sigma) const {
+  nn::expect_shape("images", x0, {-1, -1, -1, -1});
   const int64_t channels = x0.size(1);
-  SIAMESE_INVARIANT(output.size(1) == (learn_sigma ? 2 : 1) * channels);
+  nn::expect_shape("output", output, {x0.size(0), (learn_sigma ? 2 : 1) * channels, x0.size(2), x0.size(3)});
+  nn::expect_shape("noised images", xt, x0.sizes());
+  nn::expect_shape("noise", noise, x0.sizes());
   const at::Tensor eps = output.narrow(1, 0, channels);
   DiffusionTerms terms{.mse = sample_means((eps - noise).square()), .vlb = {}};
   if (!learn_sigma) return terms;

@@ -37,7 +37,8 @@ class Diffusion {
   explicit Diffusion(int64_t steps = 1000);
 
   int64_t steps() const { return static_cast<int64_t>(steps_.size()); }
-  const DiffusionStep& at(int64_t step) const { return steps_.at(static_cast<size_t>(step)); }
+  // UsageError when there is none.
+  const DiffusionStep& at(int64_t step) const;
 
   // Fewer steps, evenly spread from the first to the last and rounded half to even, with the same abar at each of them.
   Diffusion respaced(int64_t count) const;

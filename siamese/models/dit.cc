@@ -1,11 +1,13 @@
 #include "siamese/models/dit.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 
 #include "siamese/base/random.h"
+#include "siamese/nn/expect.h"
 #include "siamese/ops/activation.h"
 #include "siamese/ops/modulate.h"
 #include "siamese/ops/reduce.h"
@@ -21,9 +23,10 @@ at::Tensor draw_each(int64_t rows, const Draw& draw) {
   return values;
 }
 
+// Drawn on the host, where the counter-based generator lives, and moved to the images.
 at::Tensor noise_like(const at::Tensor& images, uint64_t seed, uint64_t first_position) {
   const at::Tensor noise = at::empty(images.sizes(), at::kFloat);
-  const int64_t each = images.numel() / images.size(0);
+  const int64_t each = images.numel() / std::max<int64_t>(images.size(0), 1);
   float* const data = noise.mutable_data_ptr<float>();
   at::parallel_for(0, noise.numel(), 1024, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
@@ -31,7 +34,7 @@ at::Tensor noise_like(const at::Tensor& images, uint64_t seed, uint64_t first_po
           random_normal(seed, first_position + static_cast<uint64_t>(i / each), static_cast<uint64_t>(i % each)));
     }
   });
-  return noise.to(images.scalar_type());
+  return noise.to(images.options());
 }
 
 }  // namespace
@@ -52,7 +55,7 @@ DiffusionTransformer::DiffusionTransformer(const ModelConfig& config, const nn::
   const int64_t label_rows = config.classes + (config.label_dropout > 0 ? 1 : 0);
   labels_ = nn::Embedding(root.child("labels"), label_rows, config.width, table);
   stack_ = make_stack(root, config);
-  blocks_ = Blocks(root, *stack_, config, initializer);
+  blocks_ = std::make_shared<const Blocks>(root, *stack_, config, initializer);
   for (int64_t block = 0; block < config.blocks; ++block) {
     const nn::Scope scope = root.child("blocks").child(std::to_string(block)).child("modulation");
     modulations_.emplace_back(scope, config.width, 6 * config.width, true, nn::Init::zeros());
@@ -68,17 +71,21 @@ DiffusionTransformer::DiffusionTransformer(const ModelConfig& config, const nn::
 
 at::Tensor DiffusionTransformer::output(const at::Tensor& x, const at::Tensor& timesteps, const at::Tensor& labels,
                                         const StackOptions& options) const {
-  const at::Tensor condition = ops::silu(timesteps_(timesteps) + labels_(labels));
-  const at::Tensor embedded = patches_(x.to(parameters().options())) + positions_;
+  nn::expect_shape("images", x, {-1, config_.channels, config_.image, config_.image});
+  nn::expect_indices("timesteps", timesteps, {x.size(0)}, diffusion_.steps());
+  nn::expect_indices("labels", labels, {x.size(0)}, labels_.weight().value().size(0));
+  const at::TensorOptions here = parameters().options();
+  const at::Tensor condition = ops::silu(timesteps_(timesteps) + labels_(labels.to(here.device())));
+  const at::Tensor embedded = patches_(x.to(here)) + positions_.value().to(here);
   std::vector<at::Tensor> of_blocks;
   for (const auto& modulation : modulations_) of_blocks.push_back(modulation(condition));
-  const auto sublayer = [this](const residual::Site& site, const at::Tensor& read,
-                               const std::vector<at::Tensor>& conditions) {
+  const auto sublayer = [blocks = blocks_](const residual::Site& site, const at::Tensor& read,
+                                           const std::vector<at::Tensor>& conditions) {
     // Shift, scale, gate of attention, then of the feed-forward.
     const auto vectors = conditions[static_cast<size_t>(site.block)].chunk(6, 1);
     const size_t first = site.kind == residual::SiteKind::attention ? 0 : 3;
     const at::Tensor input = ops::modulate(read, vectors[first], vectors[first + 1]);
-    SublayerOutput result = blocks_(site, input);
+    SublayerOutput result = (*blocks)(site, input);
     result.branch.gate = vectors[first + 2].unsqueeze(1);
     result.input = input;
     return result;
@@ -89,7 +96,9 @@ at::Tensor DiffusionTransformer::output(const at::Tensor& x, const at::Tensor& t
 }
 
 Losses DiffusionTransformer::losses(const Inputs& inputs, const LossOptions& options) const {
+  nn::expect_shape("images", inputs.images, {-1, config_.channels, config_.image, config_.image});
   const int64_t rows = inputs.images.size(0);
+  nn::expect_indices("labels", inputs.labels, {rows}, config_.classes);
   const at::Tensor images = inputs.images.to(parameters().options());
   const auto position = [&](int64_t row) { return inputs.first_position + static_cast<uint64_t>(row); };
   const uint64_t step_seed = options.seed ^ hash_text("dit.timestep");
@@ -99,10 +108,9 @@ Losses DiffusionTransformer::losses(const Inputs& inputs, const LossOptions& opt
   at::Tensor labels = inputs.labels;
   if (options.training && config_.label_dropout > 0) {
     const uint64_t seed = options.seed ^ hash_text("dit.label");
-    const int64_t* const given = inputs.labels.const_data_ptr<int64_t>();
-    labels = draw_each(rows, [&](int64_t row) {
-      return random_uniform(seed, position(row), 0) < config_.label_dropout ? null_label() : given[row];
-    });
+    const at::Tensor hidden = draw_each(
+        rows, [&](int64_t row) { return random_uniform(seed, position(row), 0) < config_.label_dropout ? 1 : 0; });
+    labels = at::where(hidden.to(labels.device(), at::kBool), null_label(), labels);
   }
   const at::Tensor noise = noise_like(images, options.seed ^ hash_text("dit.noise"), inputs.first_position);
   const at::Tensor noised = diffusion_.noised(images, timesteps, noise);
@@ -121,13 +129,14 @@ Losses DiffusionTransformer::losses(const Inputs& inputs, const LossOptions& opt
 
 Pass DiffusionTransformer::pass(const Inputs& inputs, const StackOptions& options) const {
   const at::Tensor predicted = output(inputs.images, inputs.timesteps, inputs.labels, options);
+  nn::expect_shape("targets", inputs.targets, predicted.sizes());
   return {predicted.detach(), at::mse_loss(predicted, inputs.targets.to(predicted.options())), {}};
 }
 
 double DiffusionTransformer::forward_flops(int64_t batch) const {
   const auto tokens = static_cast<double>(config_.context);
   double every_sample = matrix_elements(parameters(), "timestep.") + matrix_elements(parameters(), "final.modulation.");
-  for (const auto& modulation : modulations_) every_sample += static_cast<double>(modulation.weight().numel());
+  for (const auto& modulation : modulations_) every_sample += static_cast<double>(modulation.weight().value().numel());
   const double every_token = matrix_elements(parameters()) - every_sample;
   const double attention = 2 * static_cast<double>(config_.blocks * config_.width) * tokens * tokens;
   return 2 * static_cast<double>(batch) * (every_token * tokens + attention + every_sample);

@@ -48,11 +48,11 @@ class DiffusionTransformer : public Model {
   Diffusion diffusion_;
   std::unique_ptr<Stack> stack_;
   nn::PatchEmbed patches_;
-  at::Tensor positions_;  // a buffer
+  nn::Slot positions_;  // a buffer
   nn::TimestepEmbedding timesteps_;
   nn::Embedding labels_;
-  Blocks blocks_;
-  std::vector<nn::Linear> modulations_;  // of each block
+  std::shared_ptr<const Blocks> blocks_;  // shared with segments that backward computes again
+  std::vector<nn::Linear> modulations_;   // of each block
   nn::Norm final_norm_;
   nn::Linear final_modulation_;
   nn::Linear final_;

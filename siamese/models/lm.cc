@@ -1,8 +1,10 @@
 #include "siamese/models/lm.h"
 
+#include <algorithm>
+
 #include <ATen/ATen.h>
 
-#include "siamese/base/check.h"
+#include "siamese/nn/expect.h"
 #include "siamese/ops/embedding.h"
 #include "siamese/ops/head_loss.h"
 #include "siamese/ops/linear.h"
@@ -21,25 +23,34 @@ LanguageModel::LanguageModel(const ModelConfig& config, const nn::InitConfig& in
     rotary_ = nn::Rotary(config.context, config.width / config.heads, config.rope_theta, this->parameters().options());
   }
   stack_ = make_stack(root, config);
-  blocks_ = Blocks(root, *stack_, config, initializer);
+  blocks_ = std::make_shared<const Blocks>(root, *stack_, config, initializer);
   head_ = config.tied ? embedding_.weight()
                       : root.child("head").add("weight", nn::ParameterKind::linear, {config.vocab, config.width},
                                                initializer.head());
 }
 
 StackOutput LanguageModel::run(const at::Tensor& tokens, const StackOptions& options, LmCache* cache) const {
+  nn::expect_indices("tokens", tokens, {-1, -1}, config_.vocab);
   const int64_t count = tokens.size(1);
   const int64_t past = cache != nullptr ? cache->past : 0;
-  SIAMESE_INVARIANT(past + count <= config_.context && (cache == nullptr || past + count <= cache->capacity));
-  at::Tensor embedded = embedding_(tokens);
+  const int64_t room = cache != nullptr ? std::min(config_.context, cache->capacity) : config_.context;
+  nn::expect_that(past + count <= room, "tokens", "at most " + std::to_string(room), past + count);
+  if (cache != nullptr) {
+    const auto held = static_cast<int64_t>(cache->layers.size());
+    nn::expect_that(held == config_.blocks, "cache", "layers of " + std::to_string(config_.blocks) + " blocks", held);
+    nn::expect_that(options.recompute_every <= 0, "recompute_every", "0 with a cache", options.recompute_every);
+  }
+  at::Tensor embedded = embedding_(tokens.to(embedding_.weight().value().device()));
   Sequence sequence{.past = past, .cache = cache != nullptr ? &cache->layers : nullptr};
   if (config_.positions == Positions::rope) {
-    sequence.rotary = rotary_.at(past, count);
+    sequence.rotary = rotary_.at(past, count, embedded.options());
   } else {
-    embedded = ops::add_to_each(embedded, positions_.weight().narrow(0, past, count));
+    embedded = ops::add_to_each(embedded, positions_.weight().value().narrow(0, past, count));
   }
-  const auto sublayer = [this, sequence](const residual::Site& site, const at::Tensor& input,
-                                         const std::vector<at::Tensor>&) { return blocks_(site, input, sequence); };
+  const auto sublayer = [blocks = blocks_, sequence](const residual::Site& site, const at::Tensor& input,
+                                                     const std::vector<at::Tensor>&) {
+    return (*blocks)(site, input, sequence);
+  };
   StackOutput output = (*stack_)(embedded, sublayer, options);
   if (cache != nullptr) cache->past = past + count;
   return output;
@@ -49,16 +60,27 @@ at::Tensor LanguageModel::hidden(const at::Tensor& tokens, const StackOptions& o
   return run(tokens, options, cache).hidden;
 }
 
-at::Tensor LanguageModel::logits(const at::Tensor& hidden) const { return ops::linear(hidden, head_, {}); }
+at::Tensor LanguageModel::logits(const at::Tensor& hidden) const { return ops::linear(hidden, head_.value(), {}); }
+
+at::Tensor LanguageModel::tokens_of(const Inputs& inputs) const {
+  nn::expect_indices("tokens", inputs.tokens, {-1, -1}, config_.vocab);
+  nn::expect_that(inputs.tokens.size(1) >= 2, "tokens", "2 or more of each sample", inputs.tokens.size(1));
+  return inputs.tokens.to(parameters().options().device());
+}
 
 Losses LanguageModel::losses(const Inputs& inputs, const LossOptions& options) const {
-  const int64_t count = inputs.tokens.size(1) - 1;
-  const StackOutput output = run(inputs.tokens.narrow(1, 0, count), options.stack, nullptr);
-  const at::Tensor targets = inputs.tokens.narrow(1, 1, count).reshape({-1});
-  const at::Tensor weights = inputs.weights.defined() ? inputs.weights.reshape({-1}) : at::Tensor();
+  const at::Tensor tokens = tokens_of(inputs);
+  const int64_t count = tokens.size(1) - 1;  // tokens that have a next one
+  const StackOutput output = run(tokens.narrow(1, 0, count), options.stack, nullptr);
+  const at::Tensor targets = tokens.narrow(1, 1, count).reshape({-1});
+  at::Tensor weights;
+  if (inputs.weights.defined()) {
+    nn::expect_shape("weights", inputs.weights, {tokens.size(0), count});
+    weights = inputs.weights.to(tokens.device()).reshape({-1});
+  }
   const ops::HeadLossScales scales{1 / options.normalizer, options.z_loss / options.normalizer};
   const ops::HeadLoss terms =
-      ops::head_loss(output.hidden.reshape({-1, config_.width}), head_, targets, weights, scales);
+      ops::head_loss(output.hidden.reshape({-1, config_.width}), head_.value(), targets, weights, scales);
   Losses losses{terms.objective, terms.nll * scales.nll, {}};
   if (options.z_loss != 0) losses.extra.emplace_back("z_loss", terms.z * scales.z);
   if (config_.expert_count() > 0) add_router_losses(output.beside, options, losses);
@@ -66,13 +88,13 @@ Losses LanguageModel::losses(const Inputs& inputs, const LossOptions& options) c
 }
 
 Pass LanguageModel::pass(const Inputs& inputs, const StackOptions& options) const {
-  const int64_t count = inputs.tokens.size(1) - 1;  // tokens that have a next one
-  SIAMESE_INVARIANT(count >= 1);
-  const StackOutput output = run(inputs.tokens, options, nullptr);
+  const at::Tensor tokens = tokens_of(inputs);
+  const int64_t count = tokens.size(1) - 1;
+  const StackOutput output = run(tokens, options, nullptr);
   const at::Tensor before_last = output.hidden.narrow(1, 0, count).reshape({-1, config_.width});
-  const at::Tensor targets = inputs.tokens.narrow(1, 1, count).reshape({-1});
+  const at::Tensor targets = tokens.narrow(1, 1, count).reshape({-1});
   const ops::HeadLoss terms =
-      ops::head_loss(before_last, head_, targets, {}, {.nll = 1 / static_cast<double>(targets.numel())});
+      ops::head_loss(before_last, head_.value(), targets, {}, {.nll = 1 / static_cast<double>(targets.numel())});
   const at::Tensor logits = this->logits(output.hidden.detach()).detach();
   Pass pass{logits, terms.objective, {}};
   const at::Tensor normalizers = at::logsumexp(logits.narrow(1, 0, count), {2});
@@ -123,6 +145,8 @@ double LanguageModel::forward_flops(int64_t batch) const {
 }
 
 LmCache LanguageModel::make_cache(int64_t batch, int64_t capacity) const {
+  nn::expect_that(batch >= 1, "cache batch", "1 or more", batch);
+  nn::expect_that(capacity >= 1, "cache capacity", "1 or more", capacity);
   LmCache cache;
   cache.capacity = capacity;
   const int64_t head_dim = config_.width / config_.heads;

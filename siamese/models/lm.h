@@ -44,6 +44,8 @@ class LanguageModel : public Model {
  private:
   // Elements of the experts that a token is not sent to.
   int64_t idle_experts() const;
+  // Checked and on the model's device; at least two of each sample.
+  at::Tensor tokens_of(const Inputs& inputs) const;
   StackOutput run(const at::Tensor& tokens, const StackOptions& options, LmCache* cache) const;
   void add_router_losses(const std::vector<at::Tensor>& beside, const LossOptions& options, Losses& losses) const;
 
@@ -52,8 +54,8 @@ class LanguageModel : public Model {
   nn::Embedding embedding_;
   nn::Embedding positions_;
   nn::Rotary rotary_;
-  Blocks blocks_;
-  at::Tensor head_;
+  std::shared_ptr<const Blocks> blocks_;  // shared with segments that backward computes again
+  nn::Slot head_;
 };
 
 }  // namespace siamese::models

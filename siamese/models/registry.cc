@@ -8,19 +8,33 @@
 
 namespace siamese::models {
 
-std::unique_ptr<Model> make_model(const ModelConfig& config, const nn::InitConfig& init, uint64_t seed,
-                                  at::Device device, at::ScalarType dtype) {
-  nn::Parameters parameters(seed, dtype, device);
+namespace registry_detail {
+
+std::unique_ptr<Model> build(const ModelConfig& config, const nn::InitConfig& init, const nn::Parameters& parameters) {
   switch (config.family) {
     case Family::vit:
-      return std::make_unique<VisionTransformer>(config, init, std::move(parameters));
+      return std::make_unique<VisionTransformer>(config, init, parameters);
     case Family::dit:
-      return std::make_unique<DiffusionTransformer>(config, init, std::move(parameters));
+      return std::make_unique<DiffusionTransformer>(config, init, parameters);
     case Family::lm:
     case Family::moe:
       break;
   }
-  return std::make_unique<LanguageModel>(config, init, std::move(parameters));
+  return std::make_unique<LanguageModel>(config, init, parameters);
+}
+
+}  // namespace registry_detail
+
+std::unique_ptr<Model> make_model(const ModelConfig& config, const nn::InitConfig& init,
+                                  const nn::Parameters& parameters) {
+  auto model = registry_detail::build(config, init, parameters);
+  parameters.expect_all_used();
+  return model;
+}
+
+std::unique_ptr<Model> make_model(const ModelConfig& config, const nn::InitConfig& init, uint64_t seed,
+                                  at::Device device, at::ScalarType dtype) {
+  return make_model(config, init, nn::Parameters(seed, dtype, device));
 }
 
 }  // namespace siamese::models

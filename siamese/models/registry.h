@@ -12,4 +12,8 @@ namespace siamese::models {
 std::unique_ptr<Model> make_model(const ModelConfig& config, const nn::InitConfig& init, uint64_t seed,
                                   at::Device device = at::kCPU, at::ScalarType dtype = at::kFloat);
 
+// On parameters of the caller's: fresh ones, or tensors that somebody else owns (nn/parameters.h).
+std::unique_ptr<Model> make_model(const ModelConfig& config, const nn::InitConfig& init,
+                                  const nn::Parameters& parameters);
+
 }  // namespace siamese::models

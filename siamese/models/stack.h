@@ -8,6 +8,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "siamese/models/recompute.h"
 #include "siamese/nn/parameters.h"
 #include "siamese/residual/topology.h"
 
@@ -34,34 +35,41 @@ struct StackOptions {
   residual::Recorder* recorder = nullptr;  // sees the first pass, never a recomputation
 };
 
-// Where the parameters of a site's junction lie: "blocks.3.ffn_junction".
-std::string junction_name(const residual::Site& site);
-
 class Stack {
  public:
-  // Junctions are named by junction_name, what the scheme has at the two ends `open` and `close`.
+  // Junctions are named by residual::junction_name, what the scheme has at the two ends `open` and `close`.
   Stack(const nn::Scope& scope, const std::string& scheme, const residual::Build& build);
 
-  const residual::Topology& topology() const { return *topology_; }
-  const std::vector<residual::Site>& sites() const { return sites_; }
+  const residual::Topology& topology() const { return *parts_->topology; }
+  const std::vector<residual::Site>& sites() const { return parts_->sites; }
 
-  // embedding: [batch, tokens, width] -> the final hidden state, same shape.
+  // embedding: [batch, tokens, width] -> the final hidden state, same shape. With recomputation the sublayer runs again
+  // in backward: it must own what it uses. Its parameters are those below "blocks.<block>." in the stack's scope.
   StackOutput operator()(const at::Tensor& embedding, const Sublayer& sublayer, const StackOptions& options = {},
                          const std::vector<at::Tensor>& conditions = {}) const;
 
  private:
-  // Sites [first, last); what came out beside the branches is appended to `beside`.
-  residual::Streams run(residual::Streams streams, size_t first, size_t last, const Sublayer& sublayer,
-                        const std::vector<at::Tensor>& conditions, residual::Recorder* recorder,
-                        std::vector<at::Tensor>& beside) const;
+  // Shared with segments that backward will compute again, perhaps when the stack is gone.
+  struct Parts {
+    std::unique_ptr<residual::Topology> topology;
+    std::vector<residual::Site> sites;
+    std::vector<std::unique_ptr<residual::Junction>> junctions;
+
+    // Sites [first, last); what came out beside the branches is appended to `beside`.
+    residual::Streams run(residual::Streams streams, size_t first, size_t last, const Sublayer& sublayer,
+                          const std::vector<at::Tensor>& conditions, residual::Recorder* recorder,
+                          std::vector<at::Tensor>& beside) const;
+  };
+
   // The same, keeping only the inputs and computing the rest again in backward.
   residual::Streams run_recomputed(const residual::Streams& streams, size_t first, size_t last,
                                    const Sublayer& sublayer, const std::vector<at::Tensor>& conditions,
                                    residual::Recorder* recorder, std::vector<at::Tensor>& beside) const;
+  // Of sites [first, last), junctions and sublayers.
+  SegmentParameters parameters_of(size_t first, size_t last) const;
 
-  std::unique_ptr<residual::Topology> topology_;
-  std::vector<residual::Site> sites_;
-  std::vector<std::unique_ptr<residual::Junction>> junctions_;
+  nn::Scope scope_;
+  std::shared_ptr<const Parts> parts_;
 };
 
 }  // namespace siamese::models

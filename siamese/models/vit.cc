@@ -5,6 +5,7 @@
 #include <ATen/ATen.h>
 
 #include "siamese/base/random.h"
+#include "siamese/nn/expect.h"
 #include "siamese/ops/embedding.h"
 #include "siamese/ops/reduce.h"
 #include "siamese/ops/row_linear.h"
@@ -23,23 +24,23 @@ VisionTransformer::VisionTransformer(const ModelConfig& config, const nn::InitCo
       root.child("positions")
           .add("weight", nn::ParameterKind::embedding, {config.context, config.width}, initializer.embedding());
   stack_ = make_stack(root, config);
-  blocks_ = Blocks(root, *stack_, config, initializer);
+  blocks_ = std::make_shared<const Blocks>(root, *stack_, config, initializer);
   head_ = nn::Linear(root.child("head"), config.width, config.classes, true, initializer.head());
 }
 
-at::Tensor VisionTransformer::kept(const residual::Site& site, int64_t batch, const Dropping& dropping) const {
-  const double depth =
-      config_.blocks > 1 ? static_cast<double>(site.block) / static_cast<double>(config_.blocks - 1) : 0;
-  const double chance = config_.drop_path * depth;
-  if (!dropping.on || chance == 0) return {};
-  const uint64_t seed = dropping.seed ^ hash_text("drop_path");
+at::Tensor VisionTransformer::Dropping::kept(const residual::Site& site, const at::Tensor& input) const {
+  const double depth = site.blocks > 1 ? static_cast<double>(site.block) / static_cast<double>(site.blocks - 1) : 0;
+  const double chance = drop_path * depth;
+  if (chance == 0) return {};
+  const int64_t batch = input.size(0);
+  const uint64_t key = seed ^ hash_text("drop_path");
   const at::Tensor mask = at::empty({batch, 1, 1}, at::kDouble);
   for (int64_t row = 0; row < batch; ++row) {
-    const uint64_t position = dropping.first_position + static_cast<uint64_t>(row);
-    const bool drops = random_uniform(seed, position, static_cast<uint64_t>(site.index)) < chance;
+    const uint64_t position = first_position + static_cast<uint64_t>(row);
+    const bool drops = random_uniform(key, position, static_cast<uint64_t>(site.index)) < chance;
     mask.mutable_data_ptr<double>()[row] = drops ? 0 : 1 / (1 - chance);
   }
-  return mask.to(parameters().options());
+  return mask.to(input.options());
 }
 
 at::Tensor VisionTransformer::features(const at::Tensor& images, const StackOptions& options) const {
@@ -48,14 +49,15 @@ at::Tensor VisionTransformer::features(const at::Tensor& images, const StackOpti
 
 at::Tensor VisionTransformer::features(const at::Tensor& images, const StackOptions& options,
                                        const Dropping& dropping) const {
+  nn::expect_shape("images", images, {-1, config_.channels, config_.image, config_.image});
   const int64_t batch = images.size(0);
-  const at::Tensor first = ops::for_each_row(class_token_, {batch, 1});
+  const at::Tensor first = ops::for_each_row(class_token_.value(), {batch, 1});
   const at::Tensor embedded =
-      ops::add_to_each(at::cat({first, patches_(images.to(parameters().options()))}, 1), positions_);
-  const auto sublayer = [this, batch, dropping](const residual::Site& site, const at::Tensor& input,
-                                                const std::vector<at::Tensor>&) {
-    SublayerOutput output = blocks_(site, input);
-    output.branch.gate = kept(site, batch, dropping);
+      ops::add_to_each(at::cat({first, patches_(images.to(parameters().options()))}, 1), positions_.value());
+  const auto sublayer = [blocks = blocks_, dropping](const residual::Site& site, const at::Tensor& input,
+                                                     const std::vector<at::Tensor>&) {
+    SublayerOutput output = (*blocks)(site, input);
+    output.branch.gate = dropping.kept(site, input);
     return output;
   };
   return (*stack_)(embedded, sublayer, options).hidden.select(1, 0);
@@ -63,19 +65,29 @@ at::Tensor VisionTransformer::features(const at::Tensor& images, const StackOpti
 
 at::Tensor VisionTransformer::logits(const at::Tensor& features) const { return head_(features.contiguous()); }
 
+at::Tensor VisionTransformer::labels_of(const Inputs& inputs, const at::Tensor& output) const {
+  nn::expect_indices("labels", inputs.labels, {output.size(0)}, config_.classes);
+  return inputs.labels.to(output.device());
+}
+
 Losses VisionTransformer::losses(const Inputs& inputs, const LossOptions& options) const {
-  const Dropping dropping{options.training, options.seed, inputs.first_position};
+  const Dropping dropping{options.training ? config_.drop_path : 0, options.seed, inputs.first_position};
   const at::Tensor state = features(inputs.images, options.stack, dropping);
   const at::Tensor log_shares = at::log_softmax(logits(state), -1);
-  const at::Tensor wanted = inputs.targets.defined() ? log_shares * inputs.targets.to(log_shares.scalar_type())
-                                                     : log_shares.gather(1, inputs.labels.unsqueeze(1));
+  at::Tensor wanted;
+  if (inputs.targets.defined()) {
+    nn::expect_shape("targets", inputs.targets, {state.size(0), config_.classes});
+    wanted = log_shares * inputs.targets.to(log_shares.options());
+  } else {
+    wanted = log_shares.gather(1, labels_of(inputs, log_shares).unsqueeze(1));
+  }
   const at::Tensor loss = ops::fixed_sum(wanted) / -options.normalizer;
   return {.objective = loss, .loss = loss.detach(), .extra = {}, .expert_counts = {}};
 }
 
 Pass VisionTransformer::pass(const Inputs& inputs, const StackOptions& options) const {
   const at::Tensor output = logits(features(inputs.images, options));
-  return {output.detach(), at::cross_entropy_loss(output, inputs.labels), {}};
+  return {output.detach(), at::cross_entropy_loss(output, labels_of(inputs, output)), {}};
 }
 
 double VisionTransformer::forward_flops(int64_t batch) const {

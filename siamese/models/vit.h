@@ -33,22 +33,25 @@ class VisionTransformer : public Model {
   const ModelConfig& config() const { return config_; }
 
  private:
+  // Checked and on the output's device.
+  at::Tensor labels_of(const Inputs& inputs, const at::Tensor& output) const;
   // What drops branches; none in evaluation.
   struct Dropping {
-    bool on = false;
+    double drop_path = 0;
     uint64_t seed = 0;
     uint64_t first_position = 0;
+
+    // [batch, 1, 1]: 0 or 1 / (1 - chance); undefined where nothing is dropped.
+    at::Tensor kept(const residual::Site& site, const at::Tensor& input) const;
   };
   at::Tensor features(const at::Tensor& images, const StackOptions& options, const Dropping& dropping) const;
-  // [batch, 1, 1]: 0 or 1 / (1 - chance); undefined where nothing is dropped.
-  at::Tensor kept(const residual::Site& site, int64_t batch, const Dropping& dropping) const;
 
   ModelConfig config_;
   std::unique_ptr<Stack> stack_;
   nn::PatchEmbed patches_;
-  at::Tensor class_token_;
-  at::Tensor positions_;
-  Blocks blocks_;
+  nn::Slot class_token_;
+  nn::Slot positions_;
+  std::shared_ptr<const Blocks> blocks_;  // shared with segments that backward computes again
   nn::Linear head_;
 };
 

@@ -35,8 +35,8 @@ io::DType stored_type(const at::Tensor& tensor) {
   for (const auto& [stored, type] : kTypes) {
     if (type == tensor.scalar_type()) return stored;
   }
-  SIAMESE_INVARIANT(!"a dtype that is never stored");
-  return io::DType::f32;
+  throw UsageError("a tensor of weights: expected a type that safetensors can hold, got " +
+                   std::string(c10::toString(tensor.scalar_type())));
 }
 
 at::ScalarType tensor_type(io::DType stored) {
@@ -104,7 +104,10 @@ at::Tensor as_tensor(const io::TensorView& view) {
 }
 
 io::TensorView as_view(const std::string& name, const at::Tensor& tensor) {
-  SIAMESE_INVARIANT(tensor.is_contiguous() && tensor.device().is_cpu());
+  if (!tensor.is_contiguous() || !tensor.device().is_cpu()) {
+    throw UsageError(name + ": expected a contiguous tensor on the CPU, got " +
+                     (tensor.is_contiguous() ? "one on " + tensor.device().str() : "a strided one"));
+  }
   return {name, stored_type(tensor), tensor.sizes().vec(), static_cast<const std::byte*>(tensor.const_data_ptr()),
           tensor.nbytes()};
 }

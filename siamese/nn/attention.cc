@@ -2,7 +2,7 @@
 
 #include <ATen/ATen.h>
 
-#include "siamese/base/check.h"
+#include "siamese/nn/expect.h"
 #include "siamese/ops/attention.h"
 #include "siamese/ops/rope.h"
 
@@ -11,6 +11,10 @@ namespace siamese::nn {
 Attention::Attention(const Scope& scope, const AttentionShape& shape, AttentionNorm norm,
                      const Initializer& initializer, int64_t block, const InitFactors& factors)
     : shape_(shape), norm_(norm) {
+  expect_that(shape.heads > 0 && shape.width % shape.heads == 0, "attention heads",
+              "a divisor of the width (" + std::to_string(shape.width) + ")", shape.heads);
+  expect_that(shape.kv_heads > 0 && shape.heads % shape.kv_heads == 0, "attention kv_heads",
+              "a divisor of the heads (" + std::to_string(shape.heads) + ")", shape.kv_heads);
   const int64_t head_dim = shape.head_dim();
   const int64_t kv_width = shape.kv_heads * head_dim;
   const int64_t qkv_width = shape.width + 2 * kv_width;
@@ -42,19 +46,28 @@ at::Tensor Attention::mixed(at::Tensor qkv, const RotaryTables* rotary) const {
     const auto parts = qkv.split_with_sizes({shape_.width, kv_width, kv_width}, -1);
     qkv = at::cat({q_norm_(parts[0]), k_norm_(parts[1]), parts[2]}, -1);
   } else {
-    arguments.q_gain = q_norm_.gain();  // undefined for a norm that is not there
-    arguments.k_gain = k_norm_.gain();
-    arguments.v_gain = v_norm_.gain();
+    arguments.q_gain = q_norm_.gain().value();  // undefined for a norm that is not there
+    arguments.k_gain = k_norm_.gain().value();
+    arguments.v_gain = v_norm_.gain().value();
   }
   return ops::attention(qkv, arguments);
 }
 
 at::Tensor Attention::operator()(const at::Tensor& x, const RotaryTables* rotary, int64_t past,
                                  KeyValues* cache) const {
-  SIAMESE_INVARIANT(cache != nullptr || past == 0);
-  if (cache == nullptr) return out_(mixed(qkv_(x), rotary));
+  expect_shape("attention input", x, {-1, -1, shape_.width});
+  if (cache == nullptr) {
+    expect_that(past == 0, "attention past", "0 without a cache", past);
+    return out_(mixed(qkv_(x), rotary));
+  }
   const int64_t batch = x.size(0);
   const int64_t tokens = x.size(1);
+  for (const auto& held : {cache->keys, cache->values}) {
+    expect_shape("attention cache", held, {batch, shape_.kv_heads, -1, shape_.head_dim()});
+    expect_that(past >= 0 && past + tokens <= held.size(2), "attention past",
+                "at most the cache's " + std::to_string(held.size(2)) + " tokens with these " + std::to_string(tokens),
+                past);
+  }
   const int64_t head_dim = shape_.head_dim();
   const int64_t kv_width = shape_.kv_heads * head_dim;
   const at::Tensor qkv = qkv_(x);

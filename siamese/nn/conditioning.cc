@@ -6,6 +6,7 @@
 #include <ATen/ATen.h>
 
 #include "siamese/base/check.h"
+#include "siamese/nn/expect.h"
 #include "siamese/ops/activation.h"
 
 namespace siamese::nn {
@@ -22,7 +23,8 @@ Init normal_002() { return Init::normal(0.02, 0); }
 }  // namespace
 
 at::Tensor timestep_features(const at::Tensor& t, int64_t width, at::ScalarType dtype) {
-  SIAMESE_INVARIANT(t.dim() == 1 && width > 0 && width % 2 == 0);
+  expect_shape("timesteps", t, {-1});
+  expect_that(width > 0 && width % 2 == 0, "width of the timestep features", "an even number from 2", width);
   const at::Tensor angles = at::outer(t.to(at::kDouble), frequencies_of(width / 2).to(t.device()));
   return at::cat({angles.cos(), angles.sin()}, 1).to(dtype);
 }
@@ -31,6 +33,7 @@ at::Tensor sincos_positions(int64_t width, int64_t grid, const at::TensorOptions
   if (width <= 0 || width % 4 != 0) {
     throw UsageError("model width: positions by sines and cosines need a multiple of 4, got " + std::to_string(width));
   }
+  expect_that(grid > 0, "grid", "1 or more", grid);
   const at::Tensor angles = at::outer(at::arange(grid, at::kDouble), frequencies_of(width / 4));
   const at::Tensor line = at::cat({angles.sin(), angles.cos()}, 1);  // [grid, width / 2]
   const std::vector<int64_t> shape = {grid, grid, width / 2};        // row, column
@@ -45,7 +48,8 @@ TimestepEmbedding::TimestepEmbedding(const Scope& scope, int64_t width, int64_t 
       out_(scope.child("out"), width, width, /*bias=*/true, normal_002()) {}
 
 at::Tensor TimestepEmbedding::operator()(const at::Tensor& t) const {
-  return out_(ops::silu(in_(timestep_features(t, frequencies_, in_.weight().scalar_type()))));
+  const at::Tensor& weight = in_.weight().value();
+  return out_(ops::silu(in_(timestep_features(t.to(weight.device()), frequencies_, weight.scalar_type()))));
 }
 
 }  // namespace siamese::nn

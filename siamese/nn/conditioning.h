@@ -11,7 +11,7 @@
 namespace siamese::nn {
 
 // [batch, width] of t [batch], width even: cos(t f_i) for i < width / 2, then sin(t f_i), f_i = 10000^(-2i / width).
-// Computed in double and rounded once.
+// Computed in double and rounded once, on the device of t.
 at::Tensor timestep_features(const at::Tensor& t, int64_t width, at::ScalarType dtype);
 
 // The fixed table of a grid * grid image, row after row: [grid * grid, width], the first half of the width for the

@@ -13,10 +13,10 @@ class Embedding {
   Embedding(const Scope& scope, int64_t rows, int64_t width, const Init& init);
 
   at::Tensor operator()(const at::Tensor& indices) const;
-  const at::Tensor& weight() const { return weight_; }
+  const Slot& weight() const { return weight_; }
 
  private:
-  at::Tensor weight_;
+  Slot weight_;
 };
 
 }  // namespace siamese::nn

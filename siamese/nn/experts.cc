@@ -2,7 +2,7 @@
 
 #include <ATen/ATen.h>
 
-#include "siamese/base/check.h"
+#include "siamese/nn/expect.h"
 #include "siamese/ops/expert_feed_forward.h"
 #include "siamese/ops/route.h"
 #include "siamese/ops/row_linear.h"
@@ -12,7 +12,8 @@ namespace siamese::nn {
 Experts::Experts(const Scope& scope, const ExpertsShape& shape, const Initializer& initializer, int64_t block,
                  const InitFactors& factors)
     : shape_(shape) {
-  SIAMESE_INVARIANT(shape.per_token >= 1 && shape.per_token <= shape.experts);
+  expect_that(shape.per_token >= 1 && shape.per_token <= shape.experts, "experts per token",
+              "a number from 1 to the experts (" + std::to_string(shape.experts) + ")", shape.per_token);
   const int64_t in_width = shape.kind == FeedForwardKind::swiglu ? 2 * shape.hidden : shape.hidden;
   router_ = scope.child("router").add("weight", ParameterKind::linear, {shape.experts, shape.width},
                                       initializer.input_projection(shape.width, shape.experts));
@@ -32,9 +33,10 @@ Experts::Experts(const Scope& scope, const ExpertsShape& shape, const Initialize
 ExpertsResult Experts::operator()(const at::Tensor& x) const {
   const at::Tensor flat = x.reshape({-1, shape_.width});
   // Not ops::linear: what a row chooses must not depend on the number of threads.
-  const ops::Routing routing = ops::route(ops::row_linear(flat, router_), shape_.per_token, shape_.renormalise);
+  const ops::Routing routing = ops::route(ops::row_linear(flat, router_.value()), shape_.per_token, shape_.renormalise);
   at::Tensor value =
-      ops::expert_feed_forward(shape_.kind, flat, routing.chosen, routing.weights, in_, out_).view(x.sizes());
+      ops::expert_feed_forward(shape_.kind, flat, routing.chosen, routing.weights, in_.value(), out_.value())
+          .view(x.sizes());
   if (shared_.has_value()) value = value + (*shared_)(x);
   return {value, routing.balance, routing.z, routing.counts};
 }

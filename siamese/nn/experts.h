@@ -38,9 +38,9 @@ class Experts {
 
  private:
   ExpertsShape shape_;
-  at::Tensor router_;
-  at::Tensor in_;
-  at::Tensor out_;
+  Slot router_;
+  Slot in_;
+  Slot out_;
   std::optional<FeedForward> shared_;
 };
 

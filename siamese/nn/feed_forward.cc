@@ -17,7 +17,8 @@ FeedForward::FeedForward(const Scope& scope, const FeedForwardShape& shape, cons
 }
 
 at::Tensor FeedForward::operator()(const at::Tensor& x) const {
-  return ops::feed_forward(kind_, x, {in_.weight(), in_.bias(), out_.weight(), out_.bias()});
+  return ops::feed_forward(kind_, x,
+                           {in_.weight().value(), in_.bias().value(), out_.weight().value(), out_.bias().value()});
 }
 
 }  // namespace siamese::nn

@@ -9,6 +9,6 @@ Linear::Linear(const Scope& scope, int64_t in, int64_t out, bool bias, const Ini
   if (bias) bias_ = scope.add("bias", ParameterKind::bias, {out}, Init::zeros());
 }
 
-at::Tensor Linear::operator()(const at::Tensor& x) const { return ops::linear(x, weight_, bias_); }
+at::Tensor Linear::operator()(const at::Tensor& x) const { return ops::linear(x, weight_.value(), bias_.value()); }
 
 }  // namespace siamese::nn

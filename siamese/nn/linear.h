@@ -13,12 +13,12 @@ class Linear {
   Linear(const Scope& scope, int64_t in, int64_t out, bool bias, const Init& init);
 
   at::Tensor operator()(const at::Tensor& x) const;
-  const at::Tensor& weight() const { return weight_; }
-  const at::Tensor& bias() const { return bias_; }  // undefined without one
+  const Slot& weight() const { return weight_; }
+  const Slot& bias() const { return bias_; }  // undefined without one
 
  private:
-  at::Tensor weight_;
-  at::Tensor bias_;
+  Slot weight_;
+  Slot bias_;
 };
 
 }  // namespace siamese::nn

@@ -12,11 +12,10 @@ Norm::Norm(const Scope& scope, int64_t width, const NormSpec& spec) : identity_(
   if (spec.kind == NormKind::layer && spec.bias) bias_ = scope.add("bias", ParameterKind::norm, {width}, Init::zeros());
 }
 
-at::Tensor Norm::operator()(const at::Tensor& x) const {
-  if (identity_) return x;
-  return spec_.kind == NormKind::rms ? ops::rms_norm(x, gain_, spec_.eps) : ops::layer_norm(x, gain_, bias_, spec_.eps);
-}
+at::Tensor Norm::operator()(const at::Tensor& x) const { return ops::apply(step(), x); }
 
-ops::NormStep Norm::step() const { return {!identity_, spec_.kind == NormKind::layer, gain_, bias_, spec_.eps}; }
+ops::NormStep Norm::step() const {
+  return {!identity_, spec_.kind == NormKind::layer, gain_.value(), bias_.value(), spec_.eps};
+}
 
 }  // namespace siamese::nn

@@ -26,14 +26,14 @@ class Norm {
   at::Tensor operator()(const at::Tensor& x) const;
   // The same norm as a step of a junction's fused pass.
   ops::NormStep step() const;
-  const at::Tensor& gain() const { return gain_; }
-  const at::Tensor& bias() const { return bias_; }
+  const Slot& gain() const { return gain_; }  // undefined without one
+  const Slot& bias() const { return bias_; }
 
  private:
   bool identity_ = true;
   NormSpec spec_;
-  at::Tensor gain_;
-  at::Tensor bias_;
+  Slot gain_;
+  Slot bias_;
 };
 
 }  // namespace siamese::nn

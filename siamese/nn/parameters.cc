@@ -1,10 +1,15 @@
 #include "siamese/nn/parameters.h"
 
+#include <algorithm>
+#include <sstream>
+
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 #include <c10/core/GradMode.h>
 
 #include "siamese/base/check.h"
+#include "siamese/base/join.h"
+#include "siamese/base/nearest.h"
 #include "siamese/base/random.h"
 
 namespace siamese::nn {
@@ -22,13 +27,87 @@ void fill_random(const at::Tensor& value, const Init& init, uint64_t seed, uint6
   });
 }
 
+// Random values are made on the host, in float or double, and moved where they belong.
+at::Tensor fresh_value(const ParameterStore& store, const std::string& name, at::IntArrayRef shape, const Init& init) {
+  if (store.options.device().is_meta()) return at::empty(shape, store.options);
+  if (init.std <= 0 && init.limit <= 0) return at::full(shape, init.constant, store.options);
+  if (store.options.dtype() == at::kDouble) {
+    const at::Tensor host = at::empty(shape, at::kDouble);
+    fill_random<double>(host, init, store.seed, hash_text(name));
+    return host.to(store.options);
+  }
+  const at::Tensor host = at::empty(shape, at::kFloat);
+  fill_random<float>(host, init, store.seed, hash_text(name));
+  return host.to(store.options);
+}
+
+std::string shape_text(at::IntArrayRef shape) {
+  std::stringstream text;
+  text << shape;
+  return text.str();
+}
+
+// The tensor given for `name`, if there is one.
+at::Tensor take_given(ParameterStore& store, const std::string& name) {
+  const auto found = store.given.find(name);
+  if (found == store.given.end()) return {};
+  const at::Tensor value = found->second;
+  store.given.erase(found);
+  return value;
+}
+
+void check_shape(const std::string& name, at::IntArrayRef shape, const at::Tensor& got) {
+  const std::string expected = name + ": expected a floating-point tensor of shape " + shape_text(shape) + ", got ";
+  if (!got.defined()) throw UsageError(expected + "an undefined one");
+  if (got.sym_sizes() != c10::fromIntArrayRefSlow(shape)) {
+    std::stringstream sizes;
+    sizes << got.sym_sizes();
+    throw UsageError(expected + sizes.str());
+  }
+  if (!got.is_floating_point()) throw UsageError(expected + std::string(c10::toString(got.scalar_type())));
+}
+
+void check_name_is_free(const ParameterStore& store, const std::string& name) {
+  const auto has_name = [&](const auto& one) { return one.name == name; };
+  if (std::any_of(store.list.begin(), store.list.end(), has_name) ||
+      std::any_of(store.buffers.begin(), store.buffers.end(), has_name)) {
+    throw UsageError("parameter " + name + ": expected a name that is free, got one that exists already");
+  }
+}
+
 }  // namespace
 
+void check_fits(const std::string& name, const at::Tensor& held, const at::Tensor& got) {
+  check_shape("parameter " + name, held.sizes(), got);
+}
+
 Parameters::Parameters(uint64_t seed, at::ScalarType dtype, at::Device device)
-    : seed_(seed), options_(at::TensorOptions().dtype(dtype).device(device)) {}
+    : store_(std::make_shared<ParameterStore>()) {
+  store_->seed = seed;
+  store_->options = at::TensorOptions().dtype(dtype).device(device);
+}
+
+Parameters::Parameters(std::map<std::string, at::Tensor> given) : Parameters(0) {
+  for (const auto& [name, value] : given) {
+    if (!value.defined()) throw UsageError("parameter " + name + ": expected a tensor, got an undefined one");
+  }
+  if (!given.empty()) {
+    const at::Tensor& first = given.begin()->second;
+    store_->options = at::TensorOptions().dtype(first.dtype()).device(first.device());
+  }
+  store_->from_outside = true;
+  store_->given = std::move(given);
+}
+
+void Parameters::expect_all_used() const {
+  if (store_->given.empty()) return;
+  std::vector<std::string> names;
+  for (const auto& [name, value] : store_->given) names.push_back(name);
+  throw UsageError("parameters: expected only what the model has, got also " + join(names));
+}
 
 const Parameter* Parameters::find(std::string_view name) const {
-  for (const auto& parameter : list_) {
+  for (const auto& parameter : store_->list) {
     if (parameter.name == name) return &parameter;
   }
   return nullptr;
@@ -36,15 +115,44 @@ const Parameter* Parameters::find(std::string_view name) const {
 
 int64_t Parameters::count() const {
   int64_t total = 0;
-  for (const auto& parameter : list_) total += parameter.value.numel();
+  for (const auto& parameter : store_->list) total += parameter.value.numel();
   return total;
 }
 
-void Parameters::zero_grad() const {
-  for (const auto& parameter : list_) parameter.value.mutable_grad().reset();
+at::TensorOptions Parameters::options() const {
+  if (store_->list.empty()) return store_->options;
+  const at::Tensor& first = Slot(store_, 0, /*buffer=*/false).value();
+  return at::TensorOptions().dtype(first.dtype()).device(first.device());
 }
 
-GradientBuffer::GradientBuffer(const Parameters& parameters) {
+std::vector<at::Tensor> Parameters::values() const {
+  std::vector<at::Tensor> values;
+  for (size_t i = 0; i < store_->list.size(); ++i) values.push_back(Slot(store_, i, /*buffer=*/false).value());
+  return values;
+}
+
+void Parameters::zero_grad() const {
+  for (const auto& parameter : store_->list) parameter.value.mutable_grad().reset();
+}
+
+void Parameters::set(std::string_view name, const at::Tensor& value) const {
+  const auto replace_in = [&](auto& list) {
+    for (auto& one : list) {
+      if (one.name != name) continue;
+      check_fits(one.name, one.value, value);
+      one.value = value;
+      return true;
+    }
+    return false;
+  };
+  if (replace_in(store_->list) || replace_in(store_->buffers)) return;
+  std::vector<std::string> names;
+  for (const auto& parameter : store_->list) names.push_back(parameter.name);
+  throw UsageError("parameter " + std::string(name) + ": expected the name of a parameter or buffer" +
+                   did_you_mean(std::string(name), names));
+}
+
+GradientBuffer::GradientBuffer(const Parameters& parameters) : parameters_(parameters) {
   const auto padded = [](const Parameter& parameter) {
     constexpr int64_t kCacheLine = 16;  // floats
     return (parameter.value.numel() + kCacheLine - 1) / kCacheLine * kCacheLine;
@@ -54,58 +162,69 @@ GradientBuffer::GradientBuffer(const Parameters& parameters) {
   buffer_ = at::zeros({total}, parameters.options());
   int64_t begin = 0;
   for (const auto& parameter : parameters.list()) {
-    parameter.value.mutable_grad() = buffer_.narrow(0, begin, parameter.value.numel()).view(parameter.value.sizes());
+    views_.push_back(buffer_.narrow(0, begin, parameter.value.numel()).view(parameter.value.sizes()));
+    parameter.value.mutable_grad() = views_.back();
     begin += padded(parameter);
   }
 }
 
-void GradientBuffer::zero() const { buffer_.zero_(); }
+void GradientBuffer::zero() const {
+  buffer_.zero_();
+  for (size_t i = 0; i < views_.size(); ++i) {
+    const Parameter& parameter = parameters_.list()[i];
+    if (parameter.value.grad().is_same(views_[i])) continue;
+    if (parameter.value.dtype() != buffer_.dtype() || parameter.value.device() != buffer_.device()) {
+      throw UsageError("gradient buffer: parameter " + parameter.name +
+                       " changed its type or device: expected a new buffer for it");
+    }
+    parameter.value.mutable_grad() = views_[i];
+  }
+}
 
 Scope Scope::child(std::string_view name) const {
-  Scope scope(*parameters_);
+  Scope scope = *this;
   scope.prefix_ = prefix_.empty() ? std::string(name) : prefix_ + "." + std::string(name);
   return scope;
 }
 
-at::Tensor Scope::add(std::string_view name, ParameterKind kind, at::IntArrayRef shape, const Init& init) const {
+Slot Scope::add(std::string_view name, ParameterKind kind, at::IntArrayRef shape, const Init& init) const {
   const std::string full = child(name).prefix_;
-  SIAMESE_INVARIANT(parameters_->find(full) == nullptr);
-  const at::TensorOptions options = parameters_->options_;
+  check_name_is_free(*store_, full);
   at::Tensor value;
-  if (options.device().is_meta()) {
-    value = at::empty(shape, options);
+  if (store_->from_outside) {
+    value = take_given(*store_, full);
+    check_shape("parameter " + full, shape, value);
   } else {
-    value = at::full(shape, init.constant, options);
+    value = fresh_value(*store_, full, shape, init);
+    value.set_requires_grad(true);
   }
-  if ((init.std > 0 || init.limit > 0) && !value.is_meta()) {
-    if (value.scalar_type() == at::kDouble) {
-      fill_random<double>(value, init, parameters_->seed_, hash_text(full));
-    } else {
-      fill_random<float>(value, init, parameters_->seed_, hash_text(full));
-    }
-  }
-  value.set_requires_grad(true);
-  parameters_->list_.push_back({full, kind, value});
-  return value;
+  store_->list.push_back({full, kind, value});
+  return {store_, store_->list.size() - 1, /*buffer=*/false};
 }
 
-at::Tensor Scope::add_buffer(std::string_view name, const at::Tensor& value) const {
+Slot Scope::add_buffer(std::string_view name, const at::Tensor& value) const {
   const std::string full = child(name).prefix_;
-  SIAMESE_INVARIANT(parameters_->find(full) == nullptr);
-  parameters_->buffers_.push_back({full, value.to(parameters_->options_)});
-  return parameters_->buffers_.back().value;
+  check_name_is_free(*store_, full);
+  at::Tensor kept = take_given(*store_, full);
+  if (kept.defined()) {
+    check_shape("buffer " + full, value.sizes(), kept);
+  } else {
+    kept = value.to(store_->options);
+  }
+  store_->buffers.push_back({full, kept});
+  return {store_, store_->buffers.size() - 1, /*buffer=*/true};
 }
 
-void set_initial(const at::Tensor& fresh, const std::function<void(at::Tensor value)>& write) {
-  if (fresh.is_meta()) return;
+void set_initial(const Slot& slot, const std::function<void(at::Tensor value)>& write) {
+  if (!slot.is_fresh()) return;
   const c10::NoGradGuard no_grad;
-  write(fresh.detach());
+  write(slot.value().detach());
 }
 
-void scale_rows(const at::Tensor& weight, int64_t begin, int64_t end, double factor) {
-  if (factor == 1 || weight.is_meta()) return;
+void scale_rows(const Slot& weight, int64_t begin, int64_t end, double factor) {
+  if (factor == 1 || !weight.is_fresh()) return;
   const c10::NoGradGuard no_grad;
-  weight.narrow(0, begin, end - begin).mul_(factor);
+  weight.value().narrow(0, begin, end - begin).mul_(factor);
 }
 
 }  // namespace siamese::nn

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -13,6 +14,7 @@
 #include <ATen/core/Tensor.h>
 
 #include "siamese/base/enum_text.h"
+#include "siamese/nn/slot.h"
 
 namespace siamese::nn {
 
@@ -21,11 +23,11 @@ enum class ParameterKind { linear, bias, norm, embedding, scalar, stream_mix };
 struct Parameter {
   std::string name;
   ParameterKind kind;
-  at::Tensor value;  // a leaf that requires its gradient
+  at::Tensor value;  // fresh: a leaf that requires its gradient
 };
 
-// A fixed table that belongs to the model and not to its function's freedom: stored with the weights, read back as
-// given, without a gradient. A file that lacks it is complete: then it is as computed.
+// A fixed table of the model: stored with the weights, read back as given, without a gradient. A file that lacks it is
+// complete: then it is as computed.
 struct Buffer {
   std::string name;
   at::Tensor value;
@@ -45,57 +47,88 @@ struct Init {
   static Init uniform(double limit) { return {.limit = limit}; }
 };
 
+// What Parameters, Scope and Slot share.
+struct ParameterStore {
+  uint64_t seed = 0;
+  at::TensorOptions options;  // of fresh values
+  std::vector<Parameter> list;
+  std::vector<Buffer> buffers;
+  bool from_outside = false;                // every value is given, none is made
+  std::map<std::string, at::Tensor> given;  // and not yet asked for
+};
+
+// UsageError unless `got` can stand in the place of `held`: a defined tensor of its shape, floating-point.
+void check_fits(const std::string& name, const at::Tensor& held, const at::Tensor& got);
+
+// A handle: copies are the same parameters.
 class Parameters {
  public:
-  // `device` meta makes shapes only: counting the parameters of a model too large for this machine.
+  // Fresh ones. `device` meta makes shapes only: counting the parameters of a model too large for this machine.
   explicit Parameters(uint64_t seed, at::ScalarType dtype = at::kFloat, at::Device device = at::kCPU);
 
-  const std::vector<Parameter>& list() const { return list_; }
-  const std::vector<Buffer>& buffers() const { return buffers_; }
+  // Those of an owner outside, by dotted name; they are taken as they are. What is built asks for each: UsageError
+  // where one is missing or has another shape. Buffers may be missing; then they are computed.
+  explicit Parameters(std::map<std::string, at::Tensor> given);
+  // UsageError naming what was given and nobody asked for: to be called when everything is built.
+  void expect_all_used() const;
+
+  const std::vector<Parameter>& list() const { return store_->list; }
+  const std::vector<Buffer>& buffers() const { return store_->buffers; }
   const Parameter* find(std::string_view name) const;
   int64_t count() const;  // elements
-  uint64_t seed() const { return seed_; }
-  at::TensorOptions options() const { return options_; }
+  uint64_t seed() const { return store_->seed; }
+  // Type and device of the parameters as they are now.
+  at::TensorOptions options() const;
+  // What the slots give now, on this thread, in the order of the list.
+  std::vector<at::Tensor> values() const;
   void zero_grad() const;
+
+  // Another tensor in the place of a parameter or buffer; every part sees it at its next call. UsageError when there is
+  // none of this name or the shape is another. Not while another thread computes.
+  void set(std::string_view name, const at::Tensor& value) const;
 
  private:
   friend class Scope;
-  uint64_t seed_;
-  at::TensorOptions options_;
-  std::vector<Parameter> list_;
-  std::vector<Buffer> buffers_;
+  friend class ParameterGuard;
+  explicit Parameters(std::shared_ptr<ParameterStore> store) : store_(std::move(store)) {}
+  std::shared_ptr<ParameterStore> store_;
 };
 
 // One buffer for all gradients, kept from step to step: every parameter's .grad becomes a view of it, which backward
-// adds to. Without it a .grad is allocated anew at each first backward.
+// adds to. Without it a .grad is allocated anew at each first backward. `zero` puts back the views that were taken away
+// meanwhile (zero_grad, another tensor in a parameter's place).
 class GradientBuffer {
  public:
   explicit GradientBuffer(const Parameters& parameters);
   void zero() const;
 
  private:
+  Parameters parameters_;
   at::Tensor buffer_;
+  std::vector<at::Tensor> views_;  // in the order of the list
 };
 
 // A place in the tree of names: scope.child("blocks").child("0").add("weight", ...) makes "blocks.0.weight".
 class Scope {
  public:
-  explicit Scope(Parameters& parameters) : parameters_(&parameters) {}
+  explicit Scope(const Parameters& parameters) : store_(parameters.store_) {}
   Scope child(std::string_view name) const;
-  at::Tensor add(std::string_view name, ParameterKind kind, at::IntArrayRef shape, const Init& init) const;
-  at::Tensor add_buffer(std::string_view name, const at::Tensor& value) const;
-  Parameters& parameters() const { return *parameters_; }
+  // UsageError when the name is taken.
+  Slot add(std::string_view name, ParameterKind kind, at::IntArrayRef shape, const Init& init) const;
+  Slot add_buffer(std::string_view name, const at::Tensor& value) const;
+  Parameters parameters() const { return Parameters(store_); }
+  const std::string& name() const { return prefix_; }  // dotted; empty at the root
 
  private:
-  Parameters* parameters_;
+  std::shared_ptr<ParameterStore> store_;
   std::string prefix_;
 };
 
-// Writes single elements of a fresh parameter (a one-hot, a diagonal); does nothing on the meta device.
-void set_initial(const at::Tensor& fresh, const std::function<void(at::Tensor value)>& write);
+// Writes single elements of a fresh parameter (a one-hot, a diagonal); does nothing to one that is not.
+void set_initial(const Slot& slot, const std::function<void(at::Tensor value)>& write);
 
 // Multiplies rows [begin, end) of a fresh weight: a scheme's init factor on one part of a fused projection.
-void scale_rows(const at::Tensor& weight, int64_t begin, int64_t end, double factor);
+void scale_rows(const Slot& weight, int64_t begin, int64_t end, double factor);
 
 }  // namespace siamese::nn
 

@@ -4,6 +4,7 @@
 
 #include <ATen/ATen.h>
 
+#include "siamese/nn/expect.h"
 #include "siamese/ops/linear.h"
 
 namespace siamese::nn {
@@ -15,20 +16,26 @@ PatchEmbed::PatchEmbed(const Scope& scope, int64_t channels, int64_t patch, int6
       bias_(scope.add("bias", ParameterKind::bias, {width}, bias)) {}
 
 at::Tensor PatchEmbed::operator()(const at::Tensor& images) const {
-  return ops::linear(patches_of(images, patch_), weight_, bias_);
+  return ops::linear(patches_of(images, patch_), weight_.value(), bias_.value());
 }
 
 at::Tensor patches_of(const at::Tensor& images, int64_t patch) {
+  expect_shape("images", images, {-1, -1, -1, -1});
+  expect_that(patch > 0 && images.size(2) % patch == 0 && images.size(3) % patch == 0, "patch",
+              "a divisor of the image's sides", patch);
   const int64_t batch = images.size(0), channels = images.size(1);
   const int64_t rows = images.size(2) / patch, columns = images.size(3) / patch;
-  return images.view({batch, channels, rows, patch, columns, patch})
+  return images.reshape({batch, channels, rows, patch, columns, patch})
       .permute({0, 2, 4, 1, 3, 5})
       .reshape({batch, rows * columns, channels * patch * patch});
 }
 
 at::Tensor images_of(const at::Tensor& patches, int64_t patch, int64_t channels) {
+  expect_that(patch > 0, "patch", "1 or more", patch);
+  expect_shape("patches", patches, {-1, -1, patch * patch * channels});
   const int64_t batch = patches.size(0);
   const auto grid = static_cast<int64_t>(std::lround(std::sqrt(static_cast<double>(patches.size(1)))));
+  expect_that(grid * grid == patches.size(1), "patches", "a square number of them", patches.size(1));
   return patches.reshape({batch, grid, grid, patch, patch, channels})
       .permute({0, 5, 1, 3, 2, 4})
       .reshape({batch, channels, grid * patch, grid * patch});

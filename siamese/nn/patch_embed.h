@@ -18,8 +18,8 @@ class PatchEmbed {
 
  private:
   int64_t patch_ = 0;
-  at::Tensor weight_;
-  at::Tensor bias_;
+  Slot weight_;
+  Slot bias_;
 };
 
 // [batch, channels, size, size] -> [batch, patches, channels * patch * patch].

@@ -15,11 +15,12 @@ class Rotary {
   Rotary() = default;
   Rotary(int64_t positions, int64_t head_dim, double theta, const at::TensorOptions& options);
 
-  // Positions begin .. begin + tokens - 1.
-  RotaryTables at(int64_t begin, int64_t tokens) const;
+  // Positions begin .. begin + tokens - 1, of this type and on this device.
+  RotaryTables at(int64_t begin, int64_t tokens, const at::TensorOptions& options) const;
 
  private:
-  RotaryTables tables_;
+  RotaryTables exact_;   // in double, on the host
+  RotaryTables tables_;  // as the model was built
 };
 
 }  // namespace siamese::nn

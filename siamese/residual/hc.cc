@@ -14,7 +14,7 @@ using nn::ParameterKind;
 class HcJunction : public MixingJunction {
  public:
   HcJunction(const HcOptions& options, const nn::Scope& scope, const Site& at, const Build& build)
-      : MixingJunction(scope, at, build), options_(options) {
+      : MixingJunction(scope, at, build), options_(options), width_(build.width) {
     const int64_t n = options.streams;
     input_mix_ = scope.add("input_mix", ParameterKind::scalar, {n}, Init::zeros());
     stream_mix_ = scope.add("stream_mix", ParameterKind::scalar, {n, n}, Init::zeros());
@@ -30,13 +30,13 @@ class HcJunction : public MixingJunction {
 
  protected:
   Mixing mixing(std::vector<at::Tensor>& streams) const override {
-    if (!options_.dynamic) return {input_mix_, stream_mix_.t(), output_mix_};
+    if (!options_.dynamic) return {input_mix_.value(), stream_mix_.value().t(), output_mix_.value()};
     const int64_t n = options_.streams;
     std::vector<at::Tensor> rows;
     for (at::Tensor& stream : streams) rows.push_back(projected(stream));
     at::Tensor dynamic = at::stack(rows, -2);  // [..., n, n + 2]
     if (options_.tanh) dynamic = at::tanh(dynamic);
-    const auto each = [&](const at::Tensor& parameter) { return for_each_token(parameter, streams[0]); };
+    const auto each = [&](const nn::Slot& parameter) { return for_each_token(parameter.value(), streams[0]); };
     const at::Tensor mix = each(mix_scale_).unsqueeze(-1) * dynamic.narrow(-1, 0, n + 1);
     return {mix.select(-1, 0) + each(input_mix_), (mix.narrow(-1, 1, n) + each(stream_mix_)).transpose(-1, -2),
             each(output_scale_) * dynamic.select(-1, n + 1) + each(output_mix_)};
@@ -46,21 +46,22 @@ class HcJunction : public MixingJunction {
   // norm(H_i) W. An RMSNorm leaves its gain to W and its factor to the product, so the stream is only read.
   at::Tensor projected(at::Tensor& stream) const {
     const ops::NormStep norm = stream_norm_.step();
-    if (norm.layer) return ops::row_linear(stream_norm_(stream), dynamic_);
-    const at::Tensor weight = norm.gain.defined() ? dynamic_ * norm.gain : dynamic_;
+    if (norm.layer) return ops::row_linear(stream_norm_(stream), dynamic_.value());
+    const at::Tensor weight = norm.gain.defined() ? dynamic_.value() * norm.gain : dynamic_.value();
     ops::RowProjection made = ops::row_project(stream, weight);
     stream = std::move(made.x);
-    return made.y * at::rsqrt(made.squares / static_cast<double>(stream.size(-1)) + norm.eps);
+    return made.y * at::rsqrt(made.squares / static_cast<double>(width_) + norm.eps);
   }
 
   HcOptions options_;
-  at::Tensor input_mix_;
-  at::Tensor stream_mix_;
-  at::Tensor output_mix_;
+  int64_t width_;
+  nn::Slot input_mix_;
+  nn::Slot stream_mix_;
+  nn::Slot output_mix_;
   nn::Norm stream_norm_;  // the rest only when dynamic
-  at::Tensor dynamic_;
-  at::Tensor mix_scale_;
-  at::Tensor output_scale_;
+  nn::Slot dynamic_;
+  nn::Slot mix_scale_;
+  nn::Slot output_scale_;
 };
 
 class HyperConnections : public ManyStreams {

@@ -26,6 +26,7 @@ ReadResult MixingJunction::read(const Streams& streams, Recorder* recorder) cons
 }
 
 Streams MixingJunction::write(const Streams& streams, const Branch& branch) const {
+  if (streams.handed.size() != 2) throw UsageError("write: expected the streams of this site's read, got others");
   std::vector<at::Tensor> values;
   for (const auto& stream : streams.list) values.push_back(stream.value);
   return streams.replaced(ops::stream_mix(values, streams.handed[0], gated(branch), streams.handed[1]));

@@ -18,7 +18,7 @@ using nn::ParameterKind;
 class MhcJunction : public MixingJunction {
  public:
   MhcJunction(const MhcOptions& options, const nn::Scope& scope, const Site& at, const Build& build)
-      : MixingJunction(scope, at, build), options_(options), eps_(build.norm.eps) {
+      : MixingJunction(scope, at, build), options_(options), width_(build.width), eps_(build.norm.eps) {
     const int64_t n = options.streams;
     const int64_t in = n * build.width;
     const int64_t out = n * n + 2 * n;
@@ -38,19 +38,18 @@ class MhcJunction : public MixingJunction {
  protected:
   Mixing mixing(std::vector<at::Tensor>& streams) const override {
     const int64_t n = options_.streams;
-    const int64_t width = streams[0].size(-1);
     // v phi and v^2 stream by stream: v itself would be a copy of all streams.
     at::Tensor product;
     at::Tensor squares;
     for (int64_t i = 0; i < n; ++i) {
       at::Tensor& stream = streams[static_cast<size_t>(i)];
-      ops::RowProjection made = ops::row_project(stream, phi_.narrow(1, i * width, width));
+      ops::RowProjection made = ops::row_project(stream, phi_.value().narrow(1, i * width_, width_));
       stream = std::move(made.x);
       product = i == 0 ? made.y : product + made.y;
       squares = i == 0 ? made.squares : squares + made.squares;
     }
-    const at::Tensor raw = product * at::rsqrt(squares / static_cast<double>(n * width) + eps_);
-    const auto each = [&](const at::Tensor& parameter) { return for_each_token(parameter, streams[0]); };
+    const at::Tensor raw = product * at::rsqrt(squares / static_cast<double>(n * width_) + eps_);
+    const auto each = [&](const nn::Slot& parameter) { return for_each_token(parameter.value(), streams[0]); };
     const at::Tensor scale = each(scale_);
     const auto part = [&](int64_t which, int64_t first, int64_t count) {
       return scale.narrow(-1, which, 1) * raw.narrow(-1, first, count);
@@ -63,12 +62,13 @@ class MhcJunction : public MixingJunction {
 
  private:
   MhcOptions options_;
+  int64_t width_;
   double eps_;
-  at::Tensor phi_;
-  at::Tensor scale_;
-  at::Tensor pre_bias_;
-  at::Tensor post_bias_;
-  at::Tensor res_bias_;
+  nn::Slot phi_;
+  nn::Slot scale_;
+  nn::Slot pre_bias_;
+  nn::Slot post_bias_;
+  nn::Slot res_bias_;
 };
 
 class ManifoldHyperConnections : public ManyStreams {

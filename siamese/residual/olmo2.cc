@@ -18,7 +18,7 @@ class Olmo2Junction : public Junction {
   }
 
   Streams write(const Streams& streams, const Branch& branch) const override {
-    return streams.deferring({branch, {1.0}, &output_norm_});
+    return streams.deferring({branch, {1.0}, output_norm_.step()});
   }
 
  private:

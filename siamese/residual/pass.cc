@@ -8,12 +8,13 @@ ops::Junction pass_over(const Streams& streams) {
   Streams now = streams;
   if (now.pending && now.pending->branch.gate.defined()) {  // the pass knows no gate: it acts before
     Pending& pending = *now.pending;
-    const at::Tensor& value = pending.branch.value;
-    const at::Tensor normed = pending.output_norm != nullptr ? (*pending.output_norm)(value) : value;
+    const at::Tensor normed = ops::apply(pending.output_norm, pending.branch.value);
     pending.branch = {gated({normed, pending.branch.gate}), {}};
-    pending.output_norm = nullptr;
+    pending.output_norm = {};
   }
-  SIAMESE_INVARIANT(now.list.size() == 1 || now.list.size() == 2);
+  if (now.list.size() != 1 && now.list.size() != 2) {
+    throw UsageError("pass_over: expected one stream or two, got " + std::to_string(now.list.size()));
+  }
   ops::Junction pass;
   pass.y = now.list.back().value;
   if (now.list.size() == 2) pass.x = now[0];
@@ -21,7 +22,7 @@ ops::Junction pass_over(const Streams& streams) {
   pass.branch = now.pending->branch.value;
   pass.y_branch = now.pending->coefficients.back();
   if (now.list.size() == 2) pass.x_branch = now.pending->coefficients[0];
-  if (now.pending->output_norm != nullptr) pass.branch_norm = now.pending->output_norm->step();
+  pass.branch_norm = now.pending->output_norm;
   return pass;
 }
 

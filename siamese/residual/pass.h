@@ -1,13 +1,14 @@
 // A scheme's side of the fused pass between two branches (ops/junction.h): what is pending goes in as the branch.
 #pragma once
 
+#include "siamese/nn/norm.h"
 #include "siamese/ops/junction.h"
 #include "siamese/residual/streams.h"
 
 namespace siamese::residual {
 
-// A pass over one stream (y) or two (x, y) with their pending branch. A gate belongs to a sample, not to a row, and is
-// applied first.
+// A pass over one stream (y) or two (x, y) with their pending branch; UsageError for any other number. A gate belongs
+// to a sample, not to a row, and is applied first.
 ops::Junction pass_over(const Streams& streams);
 
 // norm( skip * stream + coefficient * branch ): a write whose norm belongs to the writer.

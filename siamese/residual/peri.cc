@@ -22,7 +22,7 @@ class PeriJunction : public Junction {
   }
 
   Streams write(const Streams& streams, const Branch& branch) const override {
-    return streams.deferring({branch, {1.0}, &output_norm_});
+    return streams.deferring({branch, {1.0}, output_norm_.step()});
   }
 
  private:

@@ -45,7 +45,7 @@ class SiameseJunction : public Junction {
   ReadResult read(const Streams& streams, Recorder* recorder) const override {
     ops::Junction pass = pass_over(streams);
     if (form_ == SiameseForm::read) pass.x_norm = x_norm_.step();
-    pass.x_scale = x_scale_;
+    pass.x_scale = x_scale_.value();
     pass.y_norm = y_norm_.step();
     pass.input_norm = input_norm_.step();
     const ops::JunctionResult made = ops::junction(pass);
@@ -68,7 +68,7 @@ class SiameseJunction : public Junction {
   nn::Norm x_norm_;
   nn::Norm y_norm_;
   nn::Norm input_norm_;
-  at::Tensor x_scale_;  // c1
+  nn::Slot x_scale_;  // c1
 };
 
 class Siamese : public Topology {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "siamese/base/enum_text.h"
 
@@ -19,6 +20,12 @@ struct Site {
 // The sites of a model of `blocks` blocks are numbered attention, ffn, attention, ffn, ...
 inline Site site_at(int64_t index, int64_t blocks) {
   return {index / 2, index % 2 == 0 ? SiteKind::attention : SiteKind::ffn, index, blocks};
+}
+
+// Where the parameters of a site's junction lie in a model: "blocks.3.ffn_junction".
+inline std::string junction_name(const Site& site) {
+  return "blocks." + std::to_string(site.block) + (site.kind == SiteKind::attention ? ".attention" : ".ffn") +
+         "_junction";
 }
 
 }  // namespace siamese::residual

@@ -8,7 +8,7 @@
 
 #include <ATen/core/Tensor.h>
 
-#include "siamese/nn/norm.h"
+#include "siamese/ops/norm_step.h"
 
 namespace siamese::residual {
 
@@ -26,8 +26,8 @@ at::Tensor gated(const Branch& branch);
 // any junction can follow any other, and the next read can do all of it in one pass over memory.
 struct Pending {
   Branch branch;
-  std::vector<double> coefficients;       // one per stream; 0 leaves the stream alone
-  const nn::Norm* output_norm = nullptr;  // the writer's; the junction outlives the streams
+  std::vector<double> coefficients;  // one per stream; 0 leaves the stream alone
+  ops::NormStep output_norm = {};    // the writer's, with its gain as it was at the write; absent: the value itself
 };
 
 struct Stream {
@@ -40,23 +40,43 @@ struct Streams {
   std::optional<Pending> pending;
   std::vector<at::Tensor> handed;  // from a read to the write of the same site
 
-  const at::Tensor& operator[](size_t i) const { return list[i].value; }
+  // UsageError when there is none.
+  const at::Tensor& operator[](size_t i) const;
 
-  // The same streams with other values, nothing pending.
+  // The same streams with other values, nothing pending. UsageError when their number differs.
   Streams replaced(std::vector<at::Tensor> values) const;
-  // The same streams with `pending` deferred.
+  // The same streams with `pending` deferred. UsageError when a branch is pending already, or when there is not one
+  // coefficient for each stream.
   Streams deferring(Pending pending) const;
 };
 
 // The pending branch added to every stream: the one generic meaning of a deferred write.
 Streams flush(const Streams& streams);
 
-// Streams as a list of tensors and back, for checkpointing, probes and tests.
+// Everything of streams but their tensors. It depends on the scheme, the place in it and whether the last branch had a
+// gate, never on the tensors.
+struct StreamsLayout {
+  struct Deferred {
+    std::vector<double> coefficients;
+    ops::NormStep output_norm;  // without its tensors
+    bool has_gain = false;
+    bool has_bias = false;
+    bool has_gate = false;
+  };
+  std::vector<std::string> names;
+  size_t handed = 0;
+  std::optional<Deferred> pending;
+
+  size_t tensors() const;  // how many a flat list has
+};
+
+// Streams as a list of tensors and back, for checkpointing, probes and functional.h: the streams, what is handed, then
+// what is pending: branch, gain and bias of its norm, gate. UsageError when a list has another length.
 struct FlatStreams {
   std::vector<at::Tensor> tensors;
-  Streams layout;  // everything but the tensors
+  StreamsLayout layout;
 };
 FlatStreams flatten(const Streams& streams);
-Streams unflatten(const Streams& layout, const std::vector<at::Tensor>& tensors);
+Streams unflatten(const StreamsLayout& layout, at::TensorList tensors);
 
 }  // namespace siamese::residual

@@ -154,7 +154,7 @@ std::optional<Place> place_of(const std::string& name, const std::vector<residua
   };
   if (!below("close")) {
     const auto site = std::find_if(sites.begin(), sites.end(),
-                                   [&](const residual::Site& at) { return below(models::junction_name(at)); });
+                                   [&](const residual::Site& at) { return below(residual::junction_name(at)); });
     if (site == sites.end()) return std::nullopt;
     place.site = *site;
   }

@@ -1,6 +1,7 @@
 #include "siamese/models/recompute.h"
 
 #include "tests/models/small_lm.h"
+#include "tests/support/errors.h"
 
 namespace siamese::models {
 namespace {
@@ -23,29 +24,64 @@ TEST(Recompute, GivesTheSameBitsForEverySchemeAndSegmentLength) {
   }
 }
 
+struct OneWeight {
+  nn::Parameters parameters{2, at::kDouble};
+  nn::Slot slot = nn::Scope(parameters).add("w", nn::ParameterKind::linear, {3}, nn::Init::normal(1, 0));
+
+  SegmentParameters of_segment() const { return {parameters, {0}}; }
+};
+
 TEST(Recompute, TheSegmentRunsAgainInBackwardOnly) {
   int runs = 0;
   const at::Tensor x = testing::leaf(testing::randn({3}, 1));
-  const at::Tensor w = testing::leaf(testing::randn({3}, 2));
+  const OneWeight weight;
+  const at::Tensor& w = weight.slot.value();
   const auto outputs = recompute(
       [&](const std::vector<at::Tensor>& in) {
         ++runs;
-        return std::vector<at::Tensor>{in[0] * w, in[0].sin()};
+        return std::vector<at::Tensor>{in[0] * weight.slot.value(), in[0].sin()};
       },
-      {x});
+      {x}, weight.of_segment());
   EXPECT_EQ(runs, 1);
   (outputs[0].sum() + outputs[1].sum()).backward();
   EXPECT_EQ(runs, 2);
-  testing::expect_close(x.grad(), w + x.cos(), 1e-15, "input gradient");
-  testing::expect_close(w.grad(), x, 1e-15, "parameter gradient");
+  testing::expect_relative(x.grad(), w + x.cos(), 1e-15, "input gradient");
+  testing::expect_relative(w.grad(), x, 1e-15, "parameter gradient");
 }
 
 TEST(Recompute, ParametersLearnWhenNoInputDoes) {
-  const at::Tensor w = testing::leaf(testing::randn({3}, 2));
-  const auto outputs = recompute([&](const std::vector<at::Tensor>& in) { return std::vector<at::Tensor>{in[0] * w}; },
-                                 {testing::randn({3}, 1)});
+  const OneWeight weight;
+  const auto outputs =
+      recompute([&](const std::vector<at::Tensor>& in) { return std::vector<at::Tensor>{in[0] * weight.slot.value()}; },
+                {testing::randn({3}, 1)}, weight.of_segment());
   outputs[0].sum().backward();
-  testing::expect_close(w.grad(), testing::randn({3}, 1), 1e-15, "parameter gradient");
+  testing::expect_relative(weight.slot.value().grad(), testing::randn({3}, 1), 1e-15, "parameter gradient");
+}
+
+// What the slots gave in forward is what backward computes with, whatever stands there by then.
+TEST(Recompute, BackwardComputesWithTheTensorsOfForward) {
+  const OneWeight weight;
+  const at::Tensor given = testing::leaf(testing::randn({3}, 5));
+  const at::Tensor product = given.sin();  // no leaf
+  std::vector<at::Tensor> outputs;
+  {
+    const nn::ParameterGuard guard(weight.parameters, {product});
+    outputs = recompute(
+        [&](const std::vector<at::Tensor>& in) { return std::vector<at::Tensor>{in[0] * weight.slot.value().exp()}; },
+        {testing::randn({3}, 1)}, weight.of_segment());
+  }
+  weight.parameters.set("w", testing::randn({3}, 6));
+  const auto gradient = torch::autograd::grad({outputs[0].sum()}, {given})[0];
+  testing::expect_relative(gradient, testing::randn({3}, 1) * given.sin().exp() * given.cos(), 1e-14, "gradient");
+}
+
+TEST(Recompute, ATensorWhoseGradientWouldBeLostIsAnError) {
+  const OneWeight weight;
+  const at::Tensor stray = testing::leaf(testing::randn({3}, 7));
+  const auto outputs = recompute(
+      [&](const std::vector<at::Tensor>& in) { return std::vector<at::Tensor>{in[0] * weight.slot.value() + stray}; },
+      {testing::randn({3}, 1)}, weight.of_segment());
+  testing::expect_error<UsageError>([&] { outputs[0].sum().backward(); }, {"recompute", "[3]"});
 }
 
 class CountStreams : public residual::Recorder {

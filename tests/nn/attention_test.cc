@@ -85,26 +85,26 @@ at::Tensor by_hand(const Case& sample, AttentionNorm norm, const at::Tensor& x, 
 
 TEST(Attention, EqualsTheFormulaForEveryNorm) {
   const Rotary rotary(kTokens, kHeadDim, 100.0, at::kDouble);
-  const RotaryTables tables = rotary.at(0, kTokens);
+  const RotaryTables tables = rotary.at(0, kTokens, at::kDouble);
   for (const AttentionNorm norm :
        {AttentionNorm::none, AttentionNorm::qk, AttentionNorm::qk_full, AttentionNorm::qkv}) {
     const Case sample(norm);
     const at::Tensor x = randn({kBatch, kTokens, kWidth}, 1);
-    testing::expect_close(sample.attention(x, &tables), by_hand(sample, norm, x, 100.0), 1e-11,
-                          std::string(enum_text(norm)));
+    testing::expect_relative(sample.attention(x, &tables), by_hand(sample, norm, x, 100.0), 1e-11,
+                             std::string(enum_text(norm)));
   }
 }
 
 // In float the op between the projections is the fused one.
 TEST(Attention, FusedEqualsTheFormulaForEveryNorm) {
   const Rotary rotary(kTokens, kHeadDim, 100.0, at::kFloat);
-  const RotaryTables tables = rotary.at(0, kTokens);
+  const RotaryTables tables = rotary.at(0, kTokens, at::kFloat);
   for (const AttentionNorm norm :
        {AttentionNorm::none, AttentionNorm::qk, AttentionNorm::qk_full, AttentionNorm::qkv}) {
     const Case sample(norm, at::kFloat);
     const at::Tensor x = randn({kBatch, kTokens, kWidth}, 1, at::kFloat);
-    testing::expect_close(sample.attention(x, &tables), by_hand(sample, norm, x.to(at::kDouble), 100.0), 3e-6,
-                          std::string(enum_text(norm)));
+    testing::expect_relative(sample.attention(x, &tables), by_hand(sample, norm, x.to(at::kDouble), 100.0), 3e-6,
+                             std::string(enum_text(norm)));
   }
 }
 
@@ -122,7 +122,7 @@ TEST(Attention, CachedEqualsUncached) {
   const c10::NoGradGuard no_grad;
   const Case sample(AttentionNorm::qkv);
   const at::Tensor x = randn({kBatch, kTokens, kWidth}, 1);
-  const RotaryTables all = rotary.at(0, kTokens);
+  const RotaryTables all = rotary.at(0, kTokens, at::kDouble);
   const at::Tensor whole = sample.attention(x, &all);
   for (const std::vector<int64_t>& chunks : {std::vector<int64_t>{1, 1, 1, 1, 1}, std::vector<int64_t>{2, 3}}) {
     KeyValues cache{at::zeros({kBatch, kKvHeads, kTokens, kHeadDim}, at::kDouble),
@@ -130,11 +130,11 @@ TEST(Attention, CachedEqualsUncached) {
     std::vector<at::Tensor> parts;
     int64_t past = 0;
     for (const int64_t count : chunks) {
-      const RotaryTables tables = rotary.at(past, count);
+      const RotaryTables tables = rotary.at(past, count, at::kDouble);
       parts.push_back(sample.attention(x.narrow(1, past, count), &tables, past, &cache));
       past += count;
     }
-    testing::expect_close(at::cat(parts, 1), whole, 1e-12, "cached");
+    testing::expect_relative(at::cat(parts, 1), whole, 1e-12, "cached");
   }
 }
 

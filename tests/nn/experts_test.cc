@@ -58,11 +58,11 @@ TEST(Experts, EqualTheirFormulaForwardAndGradient) {
             torch::autograd::grad({objective(wanted.view(x.sizes()), routing.balance, routing.z)}, inputs, {}, true);
         const auto expect_same = [&](const ExpertsResult& got, std::vector<at::Tensor> of, double tolerance) {
           const std::string what = std::string(enum_text(kind)) + (renormalise ? " renormalised" : "");
-          testing::expect_close(got.value, wanted.view(x.sizes()), tolerance, what);
+          testing::expect_relative(got.value, wanted.view(x.sizes()), tolerance, what);
           EXPECT_TRUE(at::equal(got.counts, at::tensor(routing.counts)));
           const auto mine = torch::autograd::grad({objective(got.value, got.balance, got.z)}, of);
           for (size_t i = 0; i < of.size(); ++i) {
-            testing::expect_close(mine[i], gradients[i], tolerance, what + " gradient " + std::to_string(i));
+            testing::expect_relative(mine[i], gradients[i], tolerance, what + " gradient " + std::to_string(i));
           }
         };
         expect_same(double_experts(x), inputs, 1e-12);
@@ -98,11 +98,11 @@ TEST(Experts, StartWithTheFactorsOfTheirBranch) {
   Parameters usual(3);
   Parameters scaled(3);
   const Experts first(Scope(usual), shape, init, 2, {});
-  const Experts second(Scope(scaled), shape, init, 2, {.ffn_input = 3, .output = 0.25, .depth_factor = false});
+  const Experts second(Scope(scaled), shape, init, 2, {.input = 3, .output = 0.25, .depth_factor = false});
   testing::expect_same_bits(weight(scaled, "router.weight"), weight(usual, "router.weight"), "router");
-  testing::expect_close(weight(scaled, "experts.in"), weight(usual, "experts.in") * 3, 1e-6, "in");
-  testing::expect_close(weight(scaled, "experts.out"), weight(usual, "experts.out") * (0.25 * std::sqrt(2 * 8)), 1e-6,
-                        "out");
+  testing::expect_relative(weight(scaled, "experts.in"), weight(usual, "experts.in") * 3, 1e-6, "in");
+  testing::expect_relative(weight(scaled, "experts.out"), weight(usual, "experts.out") * (0.25 * std::sqrt(2 * 8)),
+                           1e-6, "out");
 }
 
 TEST(Experts, DoNotDependOnThreads) {

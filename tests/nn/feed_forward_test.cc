@@ -27,7 +27,7 @@ TEST(FeedForward, EqualsItsFormula) {
       hidden = 0.5 * u * (1 + (std::sqrt(2 / M_PI) * (u + 0.044715 * u * u * u)).tanh());
     }
     const at::Tensor expected = hidden.matmul(weight(parameters, "out.weight").t()) + weight(parameters, "out.bias");
-    testing::expect_close(ffn(x), expected, 1e-12, std::string(enum_text(kind)));
+    testing::expect_relative(ffn(x), expected, 1e-12, std::string(enum_text(kind)));
   }
 }
 

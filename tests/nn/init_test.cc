@@ -36,7 +36,7 @@ TEST(Init, RulesGiveTheirStandardDeviations) {
 TEST(Init, AFreshWeightHasThem) {
   Parameters parameters(7);
   const Attention attention(Scope(parameters).child("a"), {64, 4, 4, false, 1e-5}, AttentionNorm::none,
-                            Initializer({.rule = InitRule::normal}, 64, 2), 0, {.value = 0.25, .output = 0.5});
+                            Initializer({.rule = InitRule::normal}, 64, 2), 0, {.input = 0.25, .output = 0.5});
   const at::Tensor qkv = parameters.find("a.qkv.weight")->value.detach();
   EXPECT_NEAR(qkv.slice(0, 0, 128).std().item<double>(), 0.02 * kCutStd, 4e-4);
   EXPECT_NEAR(qkv.slice(0, 128, 192).std().item<double>(), 0.25 * 0.02 * kCutStd, 2e-4);  // only the value rows
@@ -47,7 +47,7 @@ TEST(Init, AFreshWeightHasThem) {
 TEST(Init, FfnFactorsReachBothProjections) {
   Parameters parameters(7);
   const FeedForward ffn(Scope(parameters).child("f"), {FeedForwardKind::swiglu, 64, 128, true},
-                        Initializer({.rule = InitRule::normal}, 64, 2), 0, {.ffn_input = 0.25, .output = 0.5});
+                        Initializer({.rule = InitRule::normal}, 64, 2), 0, {.input = 0.25, .output = 0.5});
   EXPECT_NEAR(measured_std(parameters, "f.in.weight"), 0.25 * 0.02 * kCutStd, 2e-4);
   EXPECT_NEAR(measured_std(parameters, "f.out.weight"), 0.5 * 0.02 * kCutStd, 3e-4);
   EXPECT_TRUE(at::equal(parameters.find("f.in.bias")->value, at::zeros({256})));

@@ -10,11 +10,11 @@ namespace {
 TEST(Parameters, NamesKindsAndCount) {
   Parameters parameters(1);
   const Scope block = Scope(parameters).child("blocks").child("3");
-  const at::Tensor weight = block.add("weight", ParameterKind::linear, {2, 5}, Init::ones());
+  const Slot weight = block.add("weight", ParameterKind::linear, {2, 5}, Init::ones());
   EXPECT_EQ(parameters.list()[0].name, "blocks.3.weight");
   EXPECT_EQ(parameters.list()[0].kind, ParameterKind::linear);
   EXPECT_EQ(parameters.count(), 10);
-  EXPECT_TRUE(weight.requires_grad());
+  EXPECT_TRUE(weight.value().requires_grad());
   EXPECT_EQ(parameters.find("blocks.3"), nullptr);
 }
 
@@ -25,7 +25,7 @@ TEST(Parameters, AValueIsAFunctionOfSeedNameAndIndexOnly) {
     Parameters parameters(seed);
     const Scope root(parameters);
     if (other_first) root.add("other", ParameterKind::linear, {100}, Init::normal(1, 3));
-    return root.add("w", ParameterKind::linear, {300, 70}, Init::normal(1, 3)).detach();
+    return root.add("w", ParameterKind::linear, {300, 70}, Init::normal(1, 3)).value().detach();
   };
   const at::Tensor first = make(5, false, 1);
   testing::expect_same_bits(make(5, true, 3), first, "order of creation and threads do not matter");
@@ -44,8 +44,8 @@ TEST(Parameters, MetaDeviceCountsWithoutMemory) {
 TEST(Parameters, OneBufferHoldsAllGradients) {
   Parameters parameters(1);
   const Scope root(parameters);
-  const at::Tensor a = root.add("a", ParameterKind::linear, {3, 5}, Init::ones());
-  const at::Tensor b = root.add("b", ParameterKind::norm, {7}, Init::ones());
+  const at::Tensor a = root.add("a", ParameterKind::linear, {3, 5}, Init::ones()).value();
+  const at::Tensor b = root.add("b", ParameterKind::norm, {7}, Init::ones()).value();
   const GradientBuffer buffer(parameters);
   const float* const where = b.grad().const_data_ptr<float>();
   EXPECT_EQ(where - a.grad().const_data_ptr<float>(), 16);  // a cache line on
@@ -56,6 +56,22 @@ TEST(Parameters, OneBufferHoldsAllGradients) {
   testing::expect_same_bits(b.grad(), at::full({7}, 4.0F), "b");
   buffer.zero();
   testing::expect_same_bits(b.grad(), at::zeros({7}), "zeroed");
+}
+
+// Whoever clears gradients in PyTorch's way takes the views away; the buffer's next zero() puts them back.
+TEST(Parameters, GradientsDoNotAddUpOverStepsAfterZeroGrad) {
+  Parameters parameters(1);
+  Scope(parameters).add("a", ParameterKind::linear, {3}, Init::ones());
+  const at::Tensor a = parameters.list()[0].value;
+  const GradientBuffer buffer(parameters);
+  const float* const where = a.grad().const_data_ptr<float>();
+  parameters.zero_grad();
+  for (int step = 0; step < 3; ++step) {
+    buffer.zero();
+    (2 * a.sum()).backward();
+    testing::expect_same_bits(a.grad(), at::full({3}, 2.0F), "step " + std::to_string(step));
+    EXPECT_EQ(a.grad().const_data_ptr<float>(), where);
+  }
 }
 
 }  // namespace

@@ -15,14 +15,14 @@ TEST(Streams, FlushAddsNormGateAndCoefficientInThatOrder) {
   const nn::Norm norm(nn::Scope(parameters).child("n"), 3, {.eps = 1e-5});
   {
     const c10::NoGradGuard no_grad;
-    norm.gain().copy_(randn({3}, 9));
+    norm.gain().value().copy_(randn({3}, 9));
   }
   const at::Tensor branch = randn({2, 3}, 3);
   const at::Tensor gate = randn({2, 1}, 4);
   const Streams before = two_streams();
-  const Streams after = flush(before.deferring({{branch, gate}, {0.25, 0.0}, &norm}));
-  const at::Tensor normed = branch / ((branch * branch).mean(-1, true) + 1e-5).sqrt() * norm.gain();
-  testing::expect_close(after[0], before[0] + 0.25 * gate * normed, 1e-14, "X");
+  const Streams after = flush(before.deferring({{branch, gate}, {0.25, 0.0}, norm.step()}));
+  const at::Tensor normed = branch / ((branch * branch).mean(-1, true) + 1e-5).sqrt() * norm.gain().value();
+  testing::expect_relative(after[0], before[0] + 0.25 * gate * normed, 1e-14, "X");
   testing::expect_same_bits(after[1], before[1], "a coefficient of 0 leaves the stream alone");
   EXPECT_FALSE(after.pending.has_value());
 }
@@ -64,16 +64,48 @@ TEST(Streams, NothingACallerSeesIsOverwritten) {
   }
 }
 
-// A read that consumes a pending branch must mean the same as a read of the flushed streams.
+// Gates as families give them: none, a number for each channel of a sample (DiT), one for each sample (drop-path).
+std::vector<at::Tensor> some_gates(at::ScalarType dtype) {
+  const auto gate = [&](at::IntArrayRef shape) { return testing::leaf(randn(shape, 21).to(dtype)); };
+  return {at::Tensor(), gate({2, 1, 6}), gate({2, 1, 1})};
+}
+
+// A read that consumes a pending branch must mean the same as a read of the flushed streams, forward and backward.
+void expect_read_equals_flushed(const Toy& toy, const at::Tensor& gate, double tolerance, const std::string& what) {
+  const at::Tensor embedding = testing::leaf(randn({2, 3, 6}, 8).to(toy.w[0].scalar_type()));
+  std::vector<at::Tensor> leaves = toy.leaves(embedding);
+  if (gate.defined()) leaves.push_back(gate);
+  Streams streams = toy.topology->open(embedding);
+  for (size_t i = 0; i < toy.junctions.size(); ++i) {
+    const std::string here = what + " site " + std::to_string(i);
+    const ReadResult read = toy.junctions[i]->read(streams, nullptr);
+    const ReadResult flushed = toy.junctions[i]->read(flush(streams), nullptr);
+    testing::expect_relative(read.branch_input, flushed.branch_input, tolerance, here);
+    for (size_t s = 0; s < read.streams.list.size(); ++s) {
+      testing::expect_relative(read.streams[s], flushed.streams[s], tolerance, here + " " + read.streams.list[s].name);
+    }
+    const auto got = testing::gradients(read.branch_input, leaves);
+    const auto wanted = testing::gradients(flushed.branch_input, leaves);
+    for (size_t leaf = 0; leaf < leaves.size(); ++leaf) {
+      ASSERT_EQ(got[leaf].defined(), wanted[leaf].defined()) << here << " leaf " << leaf;
+      if (!got[leaf].defined()) continue;
+      testing::expect_relative(got[leaf], wanted[leaf], 10 * tolerance, here + " leaf " + std::to_string(leaf));
+    }
+    streams = toy.junctions[i]->write(read.streams, {toy.sublayer(i, read.branch_input), gate});
+  }
+}
+
 TEST(Streams, ReadOfPendingEqualsReadOfFlushed) {
   for (const auto& scheme : testing::all_schemes()) {
-    const Toy toy(scheme, 3, 6, {});
-    Streams streams = toy.topology->open(randn({1, 2, 6}, 8));
-    for (size_t i = 0; i < toy.junctions.size(); ++i) {
-      const ReadResult read = toy.junctions[i]->read(streams, nullptr);
-      const ReadResult flushed = toy.junctions[i]->read(flush(streams), nullptr);
-      testing::expect_close(read.branch_input, flushed.branch_input, 1e-14, scheme);
-      streams = toy.junctions[i]->write(read.streams, {toy.sublayer(i, read.branch_input), {}});
+    for (const auto& [dtype, tolerance] : {std::pair{at::kDouble, 1e-14}, std::pair{at::kFloat, 1e-6}}) {
+      for (const auto& norm : {nn::NormSpec{}, nn::NormSpec{.kind = nn::NormKind::layer, .eps = 1e-6, .bias = true}}) {
+        const Toy toy(scheme, 3, 6, norm, /*modulated=*/false, /*fresh=*/false, dtype);
+        for (const auto& gate : some_gates(dtype)) {
+          const std::string what = scheme + " " + c10::toString(dtype) + " " + std::string(enum_text(norm.kind)) +
+                                   (gate.defined() ? " gate of " + std::to_string(gate.numel()) : " no gate");
+          expect_read_equals_flushed(toy, gate, tolerance, what);
+        }
+      }
     }
   }
 }
@@ -108,11 +140,11 @@ TEST(Streams, RecordsEachStreamBeforeAndAfterItsNorm) {
   EXPECT_EQ(seen.entries[2].name, "X");
   EXPECT_EQ(seen.entries[3].name, "Y");
   // Site 1: the pending branch of site 0 is in both streams.
-  testing::expect_close(seen.entries[3].before, e + seen.outputs[0], 1e-14, "Y before");
-  testing::expect_close(seen.entries[2].before, toy.at_site(0, "x_norm", e) + seen.outputs[0] / std::sqrt(2.0), 1e-14,
-                        "X before");
-  testing::expect_close(seen.entries[2].after, toy.at_site(1, "x_norm", seen.entries[2].before), 1e-13, "X after");
-  testing::expect_close(seen.entries[3].after, toy.at_site(1, "y_norm", seen.entries[3].before), 1e-13, "Y after");
+  testing::expect_relative(seen.entries[3].before, e + seen.outputs[0], 1e-14, "Y before");
+  testing::expect_relative(seen.entries[2].before, toy.at_site(0, "x_norm", e) + seen.outputs[0] / std::sqrt(2.0),
+                           1e-14, "X before");
+  testing::expect_relative(seen.entries[2].after, toy.at_site(1, "x_norm", seen.entries[2].before), 1e-13, "X after");
+  testing::expect_relative(seen.entries[3].after, toy.at_site(1, "y_norm", seen.entries[3].before), 1e-13, "Y after");
 
   const Toy hybrid("siamese(x=hybrid)", 3, 6, {});
   Collect hybrid_seen;

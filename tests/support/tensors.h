@@ -1,6 +1,8 @@
 // Shared by the tests of rooms with tensors: reproducible random tensors, comparison, gradients.
 #pragma once
 
+#include <algorithm>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -32,6 +34,16 @@ inline void expect_close(const at::Tensor& a, const at::Tensor& b, double tolera
   ASSERT_TRUE(a.defined() && b.defined()) << what;
   ASSERT_EQ(a.sizes(), b.sizes()) << what;
   EXPECT_LE(largest_difference(a, b), tolerance * (1 + largest(b))) << what;
+}
+
+// |a - b| <= tolerance * max |b| of this tensor; zeros must be zeros. Where b is what is left of terms that cancel (a
+// gradient that is 0 in exact arithmetic), a few roundings of the largest of these `terms` are allowed too.
+inline void expect_relative(const at::Tensor& a, const at::Tensor& b, double tolerance, const std::string& what,
+                            double terms = 0) {
+  ASSERT_TRUE(a.defined() && b.defined()) << what;
+  ASSERT_EQ(a.sizes(), b.sizes()) << what;
+  EXPECT_LE(largest_difference(a, b), tolerance * largest(b) + 32 * std::numeric_limits<double>::epsilon() * terms)
+      << what;
 }
 
 inline void expect_same_bits(const at::Tensor& a, const at::Tensor& b, const std::string& what) {
