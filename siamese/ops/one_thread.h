@@ -45,17 +45,8 @@ void for_each_task(int64_t tasks, const Body& body) {
   }
 }
 
+// An expression in LibTorch's own operators.
 using Tensors = std::vector<at::Tensor>;
 using Expression = std::function<Tensors(const Tensors&)>;
-
-// expression(inputs), forward and backward on one thread: for expressions in LibTorch's own operators. Inputs and
-// results may be undefined; gradients go to the inputs given here, to nothing the expression captures.
-Tensors all_on_one_thread(const Tensors& inputs, const Expression& expression);
-
-// The same with one result.
-template <class Single>
-at::Tensor on_one_thread(const Tensors& inputs, const Single& expression) {
-  return all_on_one_thread(inputs, [&](const Tensors& given) { return Tensors{expression(given)}; })[0];
-}
 
 }  // namespace siamese::ops

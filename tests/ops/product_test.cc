@@ -81,26 +81,5 @@ TEST(OneThread, HoldsInItsScopeAndInEveryTask) {
   EXPECT_EQ(at::get_num_threads(), 3);
 }
 
-TEST(OneThread, ExpressionsKeepTheirGradients) {
-  const at::Tensor x = testing::leaf(randn({3, 4}, 1));
-  const at::Tensor gain = testing::leaf(randn({4}, 2));
-  const at::Tensor fixed = randn({4}, 3);
-  const auto expression = [](const Tensors& given) {
-    return Tensors{given[0] * given[1] + given[3], {}, (given[0] > 0).to(at::kLong), given[0]};
-  };
-  const Tensors made = all_on_one_thread({x, gain, {}, fixed}, expression);
-  ASSERT_EQ(made.size(), 4U);
-  EXPECT_FALSE(made[1].defined());
-  EXPECT_FALSE(made[2].requires_grad());
-  const at::Tensor weights = randn({3, 4}, 4);
-  for (int time = 0; time < 2; ++time) {  // a graph may be run again
-    const auto got = torch::autograd::grad({(made[0] * weights + made[3]).sum()}, {x, gain}, {}, true);
-    testing::expect_same_bits(got[0], weights * gain + 1, "x");
-    testing::expect_close(got[1], (weights * x).sum(0), 1e-14, "gain");
-  }
-  const auto one_output = torch::autograd::grad({made[3].sum()}, {x}, {}, true);
-  testing::expect_same_bits(one_output[0], at::ones({3, 4}), "through an input that is an output");
-}
-
 }  // namespace product_test
 }  // namespace siamese::ops
