@@ -4,12 +4,12 @@
 #include <ATen/ATen.h>
 
 #include "siamese/ops/activation.h"
+#include "siamese/ops/one_thread.h"
 
 namespace siamese::ops {
 
 std::vector<OpCase> activation_cases() {
   using testing::randn;
-  using Tensors = std::vector<at::Tensor>;
   std::vector<OpCase> cases;
   for (const Activation kind : {Activation::swiglu, Activation::gelu, Activation::gelu_tanh}) {
     const auto call = [kind](const Tensors& t) { return Tensors{activation(kind, t[0])}; };

@@ -2,13 +2,13 @@
 #include "tests/support/tensors.h"
 
 #include "siamese/ops/attention.h"
+#include "siamese/ops/one_thread.h"
 #include "siamese/ops/rope.h"
 
 namespace siamese::ops {
 namespace attention_cases_detail {
 
 using testing::randn;
-using Tensors = std::vector<at::Tensor>;
 
 struct Case {
   std::string what;
@@ -65,7 +65,6 @@ std::vector<OpCase> attention_cases() {
 
 std::vector<OpCase> rope_cases() {
   using testing::randn;
-  using Tensors = std::vector<at::Tensor>;
   const auto call = [](const Tensors& t) { return Tensors{ops::rope(t[0], t[1], t[2])}; };
   const auto plain = [](const Tensors& t) { return Tensors{plain::rope(t[0], t[1].detach(), t[2].detach())}; };
   const auto cos = [](int64_t tokens, int64_t half) { return randn({tokens, 1, half}, 2).cos(); };

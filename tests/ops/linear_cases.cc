@@ -2,12 +2,12 @@
 #include "tests/support/tensors.h"
 
 #include "siamese/ops/linear.h"
+#include "siamese/ops/one_thread.h"
 
 namespace siamese::ops {
 
 std::vector<OpCase> linear_cases() {
   using testing::randn;
-  using Tensors = std::vector<at::Tensor>;
   const auto call = [](const Tensors& t) {
     return Tensors{ops::linear(t[0], t[1], t.size() > 2 ? t[2] : at::Tensor())};
   };
