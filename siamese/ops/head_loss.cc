@@ -23,7 +23,7 @@ namespace plain {
 
 HeadLoss head_loss(const at::Tensor& hidden, const at::Tensor& weight, const at::Tensor& targets,
                    const at::Tensor& weights, const HeadLossScales& scales) {
-  const CrossEntropy terms = plain::cross_entropy(product(hidden, weight.t()), targets, weights);
+  const CrossEntropy terms = plain::cross_entropy(at::matmul(hidden, weight.t()), targets, weights);
   const at::Tensor objective = terms.nll * scales.nll;
   return {scales.z == 0 ? objective : objective + terms.z * scales.z, terms.nll.detach(), terms.z.detach()};
 }
@@ -121,7 +121,7 @@ Made plain_forward(const at::Tensor& hidden, const at::Tensor& weight, const at:
   check("head_loss", hidden, weight, targets, given_weights);
   const at::Tensor weights = or_undefined(given_weights);
   const LossScales scales{nll_scale, z_scale};
-  const at::Tensor logits = wide(product(hidden, weight.t()));
+  const at::Tensor logits = wide(times_transposed(hidden, weight));
   Made made;
   at::Tensor dlogits;
   {
@@ -141,8 +141,8 @@ Made plain_forward(const at::Tensor& hidden, const at::Tensor& weight, const at:
     if (!wanted[0] && !wanted[1]) return made;
     dlogits = plain_dlogits(logits, normalizer, column, weights, scales).to(hidden.scalar_type());
   }
-  if (wanted[0]) std::get<3>(made) = product(dlogits, weight).contiguous();
-  if (wanted[1]) std::get<4>(made) = product(dlogits.t(), hidden).contiguous();
+  if (wanted[0]) std::get<3>(made) = times(dlogits, weight);
+  if (wanted[1]) std::get<4>(made) = transposed_times(dlogits, hidden);
   return made;
 }
 

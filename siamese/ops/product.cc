@@ -9,7 +9,6 @@
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <c10/util/accumulate.h>
-#include <torch/csrc/autograd/custom_function.h>
 
 #include "siamese/kernels/outer_products.h"
 #include "siamese/kernels/partition.h"
@@ -114,21 +113,6 @@ at::Tensor matrix_product(const at::Tensor& a, const at::Tensor& b) {
   return large && in_order && onednn_linear() != nullptr ? onednn_product_in_order(a, b) : multiply_in_parts(a, b);
 }
 
-class Product : public torch::autograd::Function<Product> {
- public:
-  static at::Tensor forward(torch::autograd::AutogradContext* context, const at::Tensor& a, const at::Tensor& b) {
-    context->save_for_backward({a, b});
-    return matrix_product(a, b);
-  }
-
-  static torch::autograd::tensor_list backward(torch::autograd::AutogradContext* context,
-                                               const torch::autograd::tensor_list& grads) {
-    const auto saved = context->get_saved_variables();
-    return {context->needs_input_grad(0) ? matrix_product(grads[0], saved[1].t()) : at::Tensor(),
-            context->needs_input_grad(1) ? matrix_product(saved[0].t(), grads[0]) : at::Tensor()};
-  }
-};
-
 }  // namespace
 
 at::Tensor times_transposed(const at::Tensor& x, const at::Tensor& w) { return matrix_product(x, w.detach().t()); }
@@ -140,8 +124,6 @@ at::Tensor transposed_times(const at::Tensor& dy, const at::Tensor& x) { return 
 at::Tensor as_rows(const at::Tensor& x) {
   return x.reshape({c10::multiply_integers(x.sizes().slice(0, static_cast<size_t>(x.dim() - 1))), x.size(-1)});
 }
-
-at::Tensor product(const at::Tensor& a, const at::Tensor& b) { return Product::apply(a, b); }
 
 void add_weight_gradient(const at::Tensor& gradient, const at::Tensor& given_dy, const at::Tensor& given_x) {
   const PartScope scope("part::linear");

@@ -1,6 +1,6 @@
 // Matrix products whose bits do not depend on the number of threads. A large one of floats goes to oneDNN, which sums
 // each element in one order however it is cut; everything else is cut here by its shape alone, and each part is a
-// library's product on one thread (ops/one_thread.h). Only `product` records gradients.
+// library's product on one thread (ops/one_thread.h). Below autograd.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -24,8 +24,5 @@ at::Tensor weight_gradient(const at::Tensor& into, const at::Tensor& dy, const a
 
 // x as a matrix: every dimension but the last counts rows. A view where x is dense.
 at::Tensor as_rows(const at::Tensor& x);
-
-// a b, differentiable, for any dtype and device: what the plain expressions are made of.
-at::Tensor product(const at::Tensor& a, const at::Tensor& b);
 
 }  // namespace siamese::ops

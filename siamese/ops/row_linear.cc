@@ -16,9 +16,7 @@ namespace siamese::ops {
 
 namespace plain {
 
-at::Tensor row_linear(const at::Tensor& x, const at::Tensor& weight) {
-  return product(row_parts::flattened(x), weight.t()).view_symint(row_parts::with_last(x, weight.sym_size(0)));
-}
+at::Tensor row_linear(const at::Tensor& x, const at::Tensor& weight) { return at::matmul(x, weight.t()); }
 
 }  // namespace plain
 
