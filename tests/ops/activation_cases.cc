@@ -9,7 +9,6 @@ namespace siamese::ops {
 
 std::vector<OpCase> activation_cases() {
   using testing::randn;
-  using Tensors = std::vector<at::Tensor>;
   std::vector<OpCase> cases;
   for (const Activation kind : {Activation::swiglu, Activation::gelu, Activation::gelu_tanh}) {
     const auto call = [kind](const Tensors& t) { return Tensors{activation(kind, t[0])}; };

@@ -8,7 +8,6 @@ namespace siamese::ops {
 namespace attention_cases_detail {
 
 using testing::randn;
-using Tensors = std::vector<at::Tensor>;
 
 struct Case {
   std::string what;
@@ -65,7 +64,6 @@ std::vector<OpCase> attention_cases() {
 
 std::vector<OpCase> rope_cases() {
   using testing::randn;
-  using Tensors = std::vector<at::Tensor>;
   const auto call = [](const Tensors& t) { return Tensors{ops::rope(t[0], t[1], t[2])}; };
   const auto plain = [](const Tensors& t) { return Tensors{plain::rope(t[0], t[1].detach(), t[2].detach())}; };
   const auto cos = [](int64_t tokens, int64_t half) { return randn({tokens, 1, half}, 2).cos(); };

@@ -7,7 +7,6 @@ namespace siamese::ops {
 
 std::vector<OpCase> feed_forward_cases() {
   using testing::randn;
-  using Tensors = std::vector<at::Tensor>;
   std::vector<OpCase> cases;
   for (const Activation kind : {Activation::swiglu, Activation::gelu, Activation::gelu_tanh}) {
     const int64_t hidden = 19, inner = kind == Activation::swiglu ? 2 * hidden : hidden;

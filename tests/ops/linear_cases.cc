@@ -7,7 +7,6 @@ namespace siamese::ops {
 
 std::vector<OpCase> linear_cases() {
   using testing::randn;
-  using Tensors = std::vector<at::Tensor>;
   const auto call = [](const Tensors& t) {
     return Tensors{ops::linear(t[0], t[1], t.size() > 2 ? t[2] : at::Tensor())};
   };

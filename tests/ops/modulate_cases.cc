@@ -7,7 +7,6 @@ namespace siamese::ops {
 
 std::vector<OpCase> modulate_cases() {
   using testing::randn;
-  using Tensors = std::vector<at::Tensor>;
   std::vector<OpCase> cases;
   for (const auto& [batch, tokens, cols] :
        std::vector<std::array<int64_t, 3>>{{3, 5, 33}, {2, 1, 300}, {0, 5, 3}, {3, 0, 7}, {3, 5, 0}}) {
