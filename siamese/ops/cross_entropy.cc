@@ -45,7 +45,7 @@ void check_backward(const Optional& d_nll, const Optional& d_z, const at::Tensor
 // nll and z of each row.
 std::array<at::Tensor, 2> plain_rows(const at::Tensor& given, const at::Tensor& targets) {
   const at::Tensor logits = wide(given);
-  const at::Tensor normalizer = at::logsumexp(logits, {-1});
+  const at::Tensor normalizer = log_sum_exp(logits);
   return {normalizer - logits.gather(-1, targets.unsqueeze(-1)).squeeze(-1), normalizer.square()};
 }
 

@@ -18,25 +18,31 @@
 namespace siamese::ops {
 namespace expert_detail {
 
-// W_in,e x_t of each choice: [rows, k, in]. Every expert sees every row, so that no size depends on the routing.
-at::Tensor plain_projected(const at::Tensor& x, const at::Tensor& chosen, const at::Tensor& w_in) {
-  at::Tensor projected = at::zeros({chosen.size(0), chosen.size(1), w_in.size(1)}, x.options());
-  for (int64_t e = 0; e < w_in.size(0); ++e) {
-    const at::Tensor of_expert = at::linear(x, w_in[e]).unsqueeze(1);
-    projected = at::where((chosen == e).unsqueeze(-1), of_expert, projected);
-  }
-  return projected;
+// Every expert sees every row, so that no size depends on the routing.
+
+// [rows, k] -> [rows, k, cols]: one index for a whole row of `cols`.
+at::Tensor along(const at::Tensor& chosen, int64_t cols) {
+  return chosen.unsqueeze(-1).expand({chosen.size(0), chosen.size(1), cols});
 }
 
-// The output projection is linear, so a row's choices of one expert are added before it.
+// W_in,e x_t of each choice: [rows, k, in].
+at::Tensor plain_projected(const at::Tensor& x, const at::Tensor& chosen, const at::Tensor& w_in) {
+  const int64_t experts = w_in.size(0);
+  const int64_t in = w_in.size(1);
+  const at::Tensor all = at::linear(x, w_in.reshape({experts * in, w_in.size(2)}));
+  return all.view({x.size(0), experts, in}).gather(1, along(chosen, in));
+}
+
+// active: [rows, k, hidden].
 at::Tensor plain_combined(const at::Tensor& active, const at::Tensor& chosen, const at::Tensor& weights,
                           const at::Tensor& w_out) {
-  at::Tensor y = at::zeros({chosen.size(0), w_out.size(1)}, active.options());
-  for (int64_t e = 0; e < w_out.size(0); ++e) {
-    const at::Tensor share = weights * (chosen == e).to(weights.scalar_type());
-    y = y + at::linear((active * share.unsqueeze(-1)).sum(1), w_out[e]);
-  }
-  return y;
+  const int64_t rows = chosen.size(0);
+  const int64_t experts = w_out.size(0);
+  const int64_t hidden = w_out.size(2);
+  const at::Tensor by_expert = at::zeros({rows, experts, hidden}, active.options())
+                                   .scatter_add(1, along(chosen, hidden), active * weights.unsqueeze(-1));
+  return at::linear(by_expert.view({rows, experts * hidden}),
+                    w_out.permute({1, 0, 2}).reshape({w_out.size(1), experts * hidden}));
 }
 
 }  // namespace expert_detail

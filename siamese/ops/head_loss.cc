@@ -126,7 +126,7 @@ Made plain_forward(const at::Tensor& hidden, const at::Tensor& weight, const at:
   at::Tensor dlogits;
   {
     const OneThread one_thread;
-    const at::Tensor normalizer = at::logsumexp(logits, {-1});
+    const at::Tensor normalizer = log_sum_exp(logits);
     const at::Tensor column = targets.unsqueeze(-1);
     const at::Tensor nll_rows = normalizer - logits.gather(-1, column).squeeze(-1);
     const at::Tensor z_rows = normalizer.square();

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <limits>
 
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
@@ -178,6 +179,14 @@ TORCH_LIBRARY_FRAGMENT(siamese, library) {
 at::Tensor fixed_sum(const at::Tensor& x) {
   static const auto op = find_op("fixed_sum", fixed_sum_op::pair);
   return op.call(x);
+}
+
+at::Tensor log_sum_exp(const at::Tensor& x) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  // Infinities are not subtracted: they would become NaN.
+  const at::Tensor top = x.detach().amax(-1, true);
+  const at::Tensor shift = top.masked_fill((top == kInfinity).bitwise_or(top == -kInfinity), 0);
+  return ((x - shift).exp().sum(-1, true).log() + shift).squeeze(-1);
 }
 
 at::Tensor sum_squares_of(const std::vector<at::Tensor>& tensors) {

@@ -28,4 +28,7 @@ at::Tensor sum_squares_of(at::TensorList tensors);
 
 }  // namespace plain
 
+// log sum exp over the last dimension, which is not empty; written out, because LibTorch's own has no meta kernel.
+at::Tensor log_sum_exp(const at::Tensor& x);
+
 }  // namespace siamese::ops

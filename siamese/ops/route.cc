@@ -23,7 +23,7 @@ namespace route_op {
 using torch::autograd::AutogradContext;
 using torch::autograd::tensor_list;
 using Optional = std::optional<at::Tensor>;
-// chosen, weights, balance, z, counts
+// weights, chosen, balance, z, counts
 using Outputs = std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor, at::Tensor>;
 // and p [rows, E], n = log sum exp(logits) [rows]
 using Made = std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor, at::Tensor, at::Tensor, at::Tensor>;
@@ -64,7 +64,7 @@ struct Weighed {
 Weighed plain_weigh(const at::Tensor& logits, const at::Tensor& chosen, const at::Tensor& counts, bool renormalise) {
   const int64_t rows = logits.size(0);
   const at::Tensor p = at::softmax(wide(logits), -1);
-  const at::Tensor n = at::logsumexp(wide(logits), {-1});
+  const at::Tensor n = log_sum_exp(wide(logits));
   at::Tensor weights = p.gather(1, chosen);
   if (renormalise) weights = weights / weights.sum(-1, true);
   const at::Tensor balance = plain::fixed_sum(p * counts.to(p.scalar_type()));
@@ -89,7 +89,7 @@ Made plain_forward(const at::Tensor& logits, int64_t k, bool renormalise) {
   const OneThread one_thread;
   const auto [chosen, counts] = plain_choose(logits, k);
   const auto [weights, balance, z, p, n] = plain_weigh(logits, chosen, counts, renormalise);
-  return {chosen, weights.contiguous(), balance, z, counts, p.contiguous(), n.contiguous()};
+  return {weights.contiguous(), chosen, balance, z, counts, p.contiguous(), n.contiguous()};
 }
 
 at::Tensor count_choices(const at::Tensor& chosen, int64_t experts) {
@@ -128,8 +128,8 @@ Made fused_forward(const at::Tensor& given, int64_t k, bool renormalise) {
   at::Tensor counts = count_choices(chosen, shape.experts);
   const double balance = balance_of(counts, partials.total(0), balance_scale(rows, k, shape.experts));
   const double z = sum_squares(n) / static_cast<double>(rows);
-  return {chosen, weights, at::scalar_tensor(balance, logits.options()), at::scalar_tensor(z, logits.options()), counts,
-          p,      n};
+  return {weights, chosen, at::scalar_tensor(balance, logits.options()), at::scalar_tensor(z, logits.options()), counts,
+          p,       n};
 }
 
 Made meta_forward(const at::Tensor& logits, int64_t k, bool) {
@@ -137,8 +137,8 @@ Made meta_forward(const at::Tensor& logits, int64_t k, bool) {
   const auto sums = logits.options().dtype(wide_type(logits));
   const auto indices = logits.options().dtype(at::kLong);
   const c10::SymInt rows = logits.sym_size(0);
-  return {at::empty_symint({rows, k}, indices),
-          at::empty_symint({rows, k}, logits.options()),
+  return {at::empty_symint({rows, k}, logits.options()),
+          at::empty_symint({rows, k}, indices),
           at::empty({}, sums),
           at::empty({}, sums),
           at::empty_symint({logits.sym_size(1)}, indices),
@@ -196,20 +196,20 @@ class Pair : public torch::autograd::Function<Pair> {
   static tensor_list forward(AutogradContext* context, const at::Tensor& logits, int64_t k, bool renormalise) {
     const at::AutoDispatchBelowAutograd below;
     static const auto op = find_op("route_forward", fused_forward);
-    const auto [chosen, weights, balance, z, counts, p, n] = op.call(logits, k, renormalise);
+    const auto [weights, chosen, balance, z, counts, p, n] = op.call(logits, k, renormalise);
     context->save_for_backward({logits, p, n, chosen, counts});
     context->saved_data["renormalise"] = renormalise;
     context->mark_non_differentiable({chosen, counts});
     context->set_materialize_grads(false);
-    return {chosen, weights, balance, z, counts};
+    return {weights, chosen, balance, z, counts};
   }
 
   static tensor_list backward(AutogradContext* context, const tensor_list& grads) {
-    if (!grads[1].defined() && !grads[2].defined() && !grads[3].defined()) return tensor_list(3);
+    if (!grads[0].defined() && !grads[2].defined() && !grads[3].defined()) return tensor_list(3);
     const auto saved = context->get_saved_variables();
     const BelowAutograd below;
     static const auto op = find_op("route_backward", fused_backward);
-    return {op.call(as_optional(grads[1]), as_optional(grads[2]), as_optional(grads[3]), saved[0], saved[1], saved[2],
+    return {op.call(as_optional(grads[0]), as_optional(grads[2]), as_optional(grads[3]), saved[0], saved[1], saved[2],
                     saved[3], saved[4], context->saved_data["renormalise"].toBool()),
             at::Tensor(), at::Tensor()};
   }
@@ -222,17 +222,17 @@ Outputs pair(const at::Tensor& logits, int64_t k, bool renormalise) {
 
 Outputs alone(const at::Tensor& logits, int64_t k, bool renormalise) {
   static const auto op = find_op("route_forward", fused_forward);
-  const auto [chosen, weights, balance, z, counts, p, n] = op.call(logits, k, renormalise);
-  return {chosen, weights, balance, z, counts};
+  const auto [weights, chosen, balance, z, counts, p, n] = op.call(logits, k, renormalise);
+  return {weights, chosen, balance, z, counts};
 }
 
 TORCH_LIBRARY_FRAGMENT(siamese, library) {
   define_pair(library,
-              "route(Tensor logits, int k, bool renormalise) -> (Tensor chosen, Tensor weights, Tensor balance, "
+              "route(Tensor logits, int k, bool renormalise) -> (Tensor weights, Tensor chosen, Tensor balance, "
               "Tensor z, Tensor counts)",
               pair, alone);
   define_part(library,
-              "route_forward(Tensor logits, int k, bool renormalise) -> (Tensor chosen, Tensor weights, "
+              "route_forward(Tensor logits, int k, bool renormalise) -> (Tensor weights, Tensor chosen, "
               "Tensor balance, Tensor z, Tensor counts, Tensor p, Tensor n)",
               plain_forward, fused_forward, meta_forward);
   define_part(library,
@@ -256,7 +256,7 @@ Routing route(const at::Tensor& logits, int64_t k, bool renormalise) {
 Routing route(const at::Tensor& logits, int64_t k, bool renormalise) {
   const PartScope scope("part::router");
   static const auto op = find_op("route", route_op::pair);
-  const auto [chosen, weights, balance, z, counts] = op.call(logits, k, renormalise);
+  const auto [weights, chosen, balance, z, counts] = op.call(logits, k, renormalise);
   return {chosen, weights, balance, z, counts};
 }
 

@@ -7,21 +7,21 @@ namespace siamese::ops {
 
 std::vector<OpCase> embedding_cases() {
   using testing::randn;
-  using List = std::vector<at::Tensor>;
-  const Call call = [](const List& t) { return List{ops::embedding(t[0], t[1])}; };
-  const Call plain = [](const List& t) { return List{plain::embedding(t[0], t[1])}; };
+  const Call call = [](const Tensors& t) { return Tensors{ops::embedding(t[0], t[1])}; };
+  const Call plain = [](const Tensors& t) { return Tensors{plain::embedding(t[0], t[1])}; };
   const at::Tensor indices = at::arange(20, at::kLong) * 7 % 9;  // row 9 never
-  return {
+  std::vector<OpCase> cases = {
       {"embedding", "of two dimensions", {randn({10, 33}, 1), indices.view({4, 5})}, call, plain},
       {"embedding", "one column", {randn({10, 1}, 1), indices}, call, plain},
       {"embedding", "no indices", {randn({3, 4}, 1), at::empty({2, 0}, at::kLong)}, call, plain},
       {.op = "add_to_each",
        .what = "rows of tokens",
        .inputs = {randn({3, 5, 7}, 1), randn({5, 7}, 2)},
-       .call = [](const List& t) { return List{add_to_each(t[0], t[1])}; },
-       .plain = [](const List& t) { return List{plain::add_to_each(t[0], t[1])}; },
-       .linear = true},
+       .call = [](const Tensors& t) { return Tensors{add_to_each(t[0], t[1])}; },
+       .plain = [](const Tensors& t) { return Tensors{plain::add_to_each(t[0], t[1])}; }},
   };
+  for (auto& test : cases) test.linear = true;
+  return cases;
 }
 
 }  // namespace siamese::ops

@@ -7,7 +7,6 @@ namespace siamese::ops {
 
 std::vector<OpCase> expert_feed_forward_cases() {
   using testing::randn;
-  using List = std::vector<at::Tensor>;
   const auto of = [](Activation kind, const std::string& what, int64_t rows, int64_t per_row) {
     const int64_t in = kind == Activation::swiglu ? 10 : 5;
     const at::Tensor chosen = at::arange(rows * per_row, at::kLong).view({rows, per_row}) % 3;  // expert 3 never
@@ -15,8 +14,8 @@ std::vector<OpCase> expert_feed_forward_cases() {
         "expert_feed_forward",
         what,
         {randn({rows, 7}, 1), chosen, randn({rows, per_row}, 2), randn({4, in, 7}, 3), randn({4, 7, 5}, 4)},
-        [kind](const List& t) { return List{expert_feed_forward(kind, t[0], t[1], t[2], t[3], t[4])}; },
-        [kind](const List& t) { return List{plain::expert_feed_forward(kind, t[0], t[1], t[2], t[3], t[4])}; }};
+        [kind](const Tensors& t) { return Tensors{expert_feed_forward(kind, t[0], t[1], t[2], t[3], t[4])}; },
+        [kind](const Tensors& t) { return Tensors{plain::expert_feed_forward(kind, t[0], t[1], t[2], t[3], t[4])}; }};
   };
   return {of(Activation::swiglu, "two of four", 11, 2), of(Activation::gelu, "one of four", 5, 1),
           of(Activation::gelu_tanh, "an expert twice", 3, 4), of(Activation::swiglu, "no rows", 0, 2)};

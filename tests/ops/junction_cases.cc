@@ -2,7 +2,6 @@
 #include "tests/support/tensors.h"
 
 #include "siamese/ops/junction.h"
-#include "siamese/ops/one_thread.h"
 
 namespace siamese::ops {
 namespace junction_cases_detail {

@@ -18,8 +18,6 @@
 namespace siamese::ops {
 namespace {
 
-using Tensors = std::vector<at::Tensor>;
-
 bool differentiable(const at::Tensor& tensor) { return tensor.is_floating_point(); }
 
 // The inputs in a type; those whose bit is set in `wanted` are leaves that require a gradient.

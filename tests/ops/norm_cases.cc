@@ -2,7 +2,6 @@
 #include "tests/support/tensors.h"
 
 #include "siamese/ops/norm.h"
-#include "siamese/ops/one_thread.h"
 
 namespace siamese::ops {
 

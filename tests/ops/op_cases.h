@@ -8,18 +8,20 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "siamese/ops/one_thread.h"  // Tensors
+
 namespace siamese::ops {
 
-using Call = std::function<std::vector<at::Tensor>(const std::vector<at::Tensor>&)>;
+using Call = std::function<Tensors(const Tensors&)>;
 
 struct OpCase {
-  std::string op;                  // "rms_norm" of siamese::rms_norm
-  std::string what;                // this case of it
-  std::vector<at::Tensor> inputs;  // all tensor arguments that are there, in double or int64
-  Call call;                       // the op as C++ callers have it; outputs that it does not make are left out
-  Call plain;                      // its plain expression, differentiable
-  double tolerance = 1e-5;         // of float32 against double, relative to the largest element of a tensor
-  bool linear = false;             // its second derivatives are 0 and need not raise
+  std::string op;           // "rms_norm" of siamese::rms_norm
+  std::string what;         // this case of it
+  Tensors inputs;           // all tensor arguments that are there, in double or int64
+  Call call;                // the op as C++ callers have it; outputs that it does not make are left out
+  Call plain;               // its plain expression, differentiable
+  double tolerance = 1e-5;  // of float32 against double, relative to the largest element of a tensor
+  bool linear = false;      // its second derivatives are 0 and need not raise
 };
 
 std::vector<OpCase> op_cases();

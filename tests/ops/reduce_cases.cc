@@ -7,11 +7,10 @@ namespace siamese::ops {
 
 std::vector<OpCase> reduce_cases() {
   using testing::randn;
-  using List = std::vector<at::Tensor>;
-  const Call sum = [](const List& t) { return List{fixed_sum(t[0])}; };
-  const Call plain_sum = [](const List& t) { return List{plain::fixed_sum(t[0])}; };
-  const Call squares = [](const List& t) { return List{sum_squares_of(t)}; };
-  const Call plain_squares = [](const List& t) { return List{plain::sum_squares_of(t)}; };
+  const Call sum = [](const Tensors& t) { return Tensors{fixed_sum(t[0])}; };
+  const Call plain_sum = [](const Tensors& t) { return Tensors{plain::fixed_sum(t[0])}; };
+  const Call squares = [](const Tensors& t) { return Tensors{sum_squares_of(t)}; };
+  const Call plain_squares = [](const Tensors& t) { return Tensors{plain::sum_squares_of(t)}; };
   // Away from 0: a sum is compared relative to itself.
   std::vector<OpCase> cases = {
       {"fixed_sum", "a few", {randn({3, 5, 33}, 1).abs()}, sum, plain_sum},

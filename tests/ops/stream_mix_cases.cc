@@ -1,7 +1,6 @@
 #include "tests/ops/op_cases.h"
 #include "tests/support/tensors.h"
 
-#include "siamese/ops/one_thread.h"
 #include "siamese/ops/stream_mix.h"
 
 namespace siamese::ops {
