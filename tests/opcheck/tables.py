@@ -76,7 +76,7 @@ def expert_cases():
 
         def route_backward(logits=logits, some=strided):
             x, k, renormalise = detached(logits())
-            chosen, weights, balance, z, counts, p, n = torch.ops.siamese.route_forward(x, k, renormalise)
+            weights, chosen, balance, z, counts, p, n = torch.ops.siamese.route_forward(x, k, renormalise)
             d_z = torch.randn_like(z) if some else None
             return (torch.randn_like(weights), torch.randn_like(balance), d_z, x, p, n, chosen, counts, renormalise)
 
