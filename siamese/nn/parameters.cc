@@ -57,14 +57,16 @@ at::Tensor take_given(ParameterStore& store, const std::string& name) {
 }
 
 void check_shape(const std::string& name, at::IntArrayRef shape, const at::Tensor& got) {
-  const std::string expected = name + ": expected a floating-point tensor of shape " + shape_text(shape) + ", got ";
-  if (!got.defined()) throw UsageError(expected + "an undefined one");
+  const auto refuse = [&](const std::string& what) {
+    throw UsageError(name + ": expected a floating-point tensor of shape " + shape_text(shape) + ", got " + what);
+  };
+  if (!got.defined()) refuse("an undefined one");
   if (got.sym_sizes() != c10::fromIntArrayRefSlow(shape)) {
     std::stringstream sizes;
     sizes << got.sym_sizes();
-    throw UsageError(expected + sizes.str());
+    refuse(sizes.str());
   }
-  if (!got.is_floating_point()) throw UsageError(expected + std::string(c10::toString(got.scalar_type())));
+  if (!got.is_floating_point()) refuse(std::string(c10::toString(got.scalar_type())));
 }
 
 void check_name_is_free(const ParameterStore& store, const std::string& name) {

@@ -11,26 +11,31 @@
 #include "siamese/ops/arguments.h"
 #include "siamese/ops/library.h"
 #include "siamese/ops/mode.h"
+#include "siamese/ops/norm_statistics.h"
 #include "siamese/ops/norm_step.h"
 #include "siamese/ops/partials.h"
 #include "siamese/ops/plain_gradient.h"
 #include "siamese/ops/pointers.h"
 #include "siamese/ops/scope.h"
+#include "siamese/ops/wide.h"
 
 namespace siamese::ops {
 
 namespace plain {
 
+// In float at least: the square of 300 is no number of float16. Rounded once.
 at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& gain, double eps) {
-  const at::Tensor y = x * at::rsqrt(x.square().mean(-1, true) + eps);
-  return gain.defined() ? y * gain : y;
+  const at::Tensor value = wide(x);
+  const at::Tensor y = value * at::rsqrt(value.square().mean(-1, true) + eps);
+  return (gain.defined() ? y * gain : y).to(x.scalar_type());
 }
 
 at::Tensor layer_norm(const at::Tensor& x, const at::Tensor& gain, const at::Tensor& bias, double eps) {
-  const at::Tensor centred = x - x.mean(-1, true);
+  const at::Tensor value = wide(x);
+  const at::Tensor centred = value - value.mean(-1, true);
   at::Tensor y = centred * at::rsqrt(centred.square().mean(-1, true) + eps);
   if (gain.defined()) y = y * gain;
-  return bias.defined() ? y + bias : y;
+  return (bias.defined() ? y + bias : y).to(x.scalar_type());
 }
 
 }  // namespace plain
@@ -45,6 +50,7 @@ void check(const char* op, const at::Tensor& x, const Optional& gain, const Opti
   Arguments arguments(op, "x", x);
   arguments.least_rank("x", x, 1);
   const c10::SymInt cols = x.sym_size(-1);
+  if (cols == 0) arguments.require(false, "x", "rows of at least one number", "shape " + shape_text(x.sym_sizes()));
   arguments.shape("gain", or_undefined(gain), {cols}).shape("bias", or_undefined(bias), {cols});
 }
 
@@ -75,7 +81,8 @@ using Made = std::tuple<at::Tensor, at::Tensor>;
 Made plain_forward(const at::Tensor& x, const Optional& gain, double eps) {
   check("rms_norm", x, gain, {});
   const OneThread one_thread;
-  return {plain::rms_norm(x, or_undefined(gain), eps).contiguous(), at::rsqrt(x.square().mean(-1) + eps).contiguous()};
+  const auto statistics = plain::norm_statistics(x, /*layer=*/false, eps);
+  return {plain::rms_norm(x, or_undefined(gain), eps).contiguous(), statistics[0].contiguous()};
 }
 
 Made fused_forward(const at::Tensor& given, const Optional& given_gain, double eps) {
@@ -182,9 +189,9 @@ using Made = std::tuple<at::Tensor, at::Tensor, at::Tensor>;
 Made plain_forward(const at::Tensor& x, const Optional& gain, const Optional& bias, double eps) {
   check("layer_norm", x, gain, bias);
   const OneThread one_thread;
-  const at::Tensor variance = x.var(at::IntArrayRef{-1}, /*unbiased=*/false);
-  return {plain::layer_norm(x, or_undefined(gain), or_undefined(bias), eps).contiguous(), x.mean(-1).contiguous(),
-          at::rsqrt(variance + eps).contiguous()};
+  const auto statistics = plain::norm_statistics(x, /*layer=*/true, eps);
+  return {plain::layer_norm(x, or_undefined(gain), or_undefined(bias), eps).contiguous(), statistics[0].contiguous(),
+          statistics[1].contiguous()};
 }
 
 Made fused_forward(const at::Tensor& given, const Optional& given_gain, const Optional& given_bias, double eps) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include <ATen/Parallel.h>
+#include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/Tensor.h>
 #include <c10/core/GradMode.h>
 
@@ -36,6 +37,9 @@ void for_each_task(int64_t tasks, const Body& body) {
   const auto work = [&](int64_t, int64_t) {
     const OneThread one_thread;
     const c10::NoGradGuard no_grad;  // of this thread
+    // A worker does not share the caller's InferenceMode: outside of it, an inference tensor may be written to only
+    // below the key that counts versions.
+    const at::AutoDispatchBelowADInplaceOrView below;
     for (int64_t task = next++; task < tasks; task = next++) body(task);
   };
   if (tasks > 1) {

@@ -16,11 +16,11 @@ c10::impl::LocalDispatchKeySet with_autograd() {
   return keys;
 }
 
-// Dense and nobody else's: the derivative of a sum is the gradient that came, the same tensor.
-at::Tensor of_its_own(const at::Tensor& gradient, const at::Tensor& input, const Tensors& came) {
+// Dense and nobody else's: the derivative of a sum is the gradient that came, the same tensor for all its terms.
+at::Tensor of_its_own(const at::Tensor& gradient, const at::Tensor& input, const Tensors& came, const Tensors& given) {
   if (!gradient.defined()) return at::zeros(input.sizes(), input.options());
-  const bool shared = std::any_of(came.begin(), came.end(),
-                                  [&](const auto& other) { return other.defined() && other.is_alias_of(gradient); });
+  const auto is_it = [&](const auto& other) { return other.defined() && other.is_alias_of(gradient); };
+  const bool shared = std::any_of(came.begin(), came.end(), is_it) || std::any_of(given.begin(), given.end(), is_it);
   return shared ? gradient.clone(at::MemoryFormat::Contiguous) : gradient.contiguous();
 }
 
@@ -55,7 +55,7 @@ Tensors gradients_of(const Tensors& inputs, const std::vector<bool>& wanted, con
   size_t next = 0;
   for (size_t i = 0; i < inputs.size(); ++i) {
     const bool source = wanted[i] && inputs[i].defined();
-    result.push_back(source ? plain_gradient_detail::of_its_own(found[next++], inputs[i], gradients)
+    result.push_back(source ? plain_gradient_detail::of_its_own(found[next++], inputs[i], gradients, result)
                             : at::empty({0}, first.options()));
   }
   return result;

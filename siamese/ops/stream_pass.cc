@@ -144,8 +144,8 @@ StreamPassGradients backward_rows(const StreamPass& pass, at::TensorList d_outpu
   StreamPassGradients made = empty_gradients(pass, rows);
   Tensors dense;  // keeps what the kernel points into
   for (size_t j = 0; j < d_outputs.size(); ++j) {
-    // The kernel takes no null here.
-    dense.push_back(is_absent(d_outputs[j]) ? at::zeros_like(made.streams[0]) : d_outputs[j].contiguous());
+    if (is_absent(d_outputs[j])) continue;
+    dense.push_back(d_outputs[j].contiguous());
     rows.d_outputs[j] = dense.back().const_data_ptr<float>();
   }
   for (size_t i = 0; i < through.size(); ++i) {

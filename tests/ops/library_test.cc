@@ -5,6 +5,7 @@
 
 #include "tests/ops/op_cases.h"
 #include "tests/support/tensors.h"
+#include "tests/support/threads.h"
 #include <gtest/gtest.h>
 
 #include <ATen/ATen.h>
@@ -13,6 +14,7 @@
 
 #include "siamese/base/check.h"
 #include "siamese/base/random.h"
+#include "siamese/ops/linear.h"
 #include "siamese/ops/mode.h"
 
 namespace siamese::ops {
@@ -153,6 +155,21 @@ TEST(OpLibrary, HowInputsLieInMemoryDoesNotMatter) {
     for (auto& input : single) input = strided(input);
     compare(test, single, inputs_of(test, at::kDouble, kAll), kAll, "strided");
   }
+}
+
+// The threads that share the work do not share the caller's InferenceMode.
+TEST(OpLibrary, RunInInferenceModeOnSeveralThreads) {
+  const testing::ThreadsGuard before;
+  at::set_num_threads(2);
+  for (const auto& test : op_cases()) {
+    const c10::InferenceMode inference;
+    const Tensors inputs = inputs_of(test, at::kFloat, 0);
+    for (int i = 0; i < 5; ++i) EXPECT_NO_THROW(test.call(inputs)) << test.op << " " << test.what;
+  }
+  const c10::InferenceMode inference;
+  const at::Tensor x = testing::randn({512, 64}, 1, at::kFloat);
+  const at::Tensor w = testing::randn({256, 64}, 2, at::kFloat);
+  for (int i = 0; i < 20; ++i) EXPECT_NO_THROW(ops::linear(x, w, at::Tensor()));
 }
 
 TEST(OpLibrary, MetaTensorsHaveTheShapesOfRealOnes) {

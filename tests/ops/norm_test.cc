@@ -121,5 +121,21 @@ TEST(Norm, PlainGradientsEqualFiniteDifferences) {
   }
 }
 
+// The square of 300 is no number of float16, and a sum in bfloat16 loses its small terms.
+TEST(Norm, HalfTypesAreNormalisedInFloatAndRoundedOnce) {
+  for (const auto type : {at::kHalf, at::kBFloat16}) {
+    const at::Tensor x = (randn({3, 257}, 7) * 4 + 300).to(type);
+    const at::Tensor none;
+    const double ulp = type == at::kHalf ? 0x1p-10 : 0x1p-7;
+    const at::Tensor exact = x.to(at::kDouble);
+    const auto close = [&](const at::Tensor& y, const at::Tensor& expected, const char* what) {
+      EXPECT_EQ(y.scalar_type(), type);
+      EXPECT_LE(((y.to(at::kDouble) - expected).abs() / (expected.abs() + 1e-2)).max().item<double>(), ulp) << what;
+    };
+    close(rms_norm(x, none, kEps), plain::rms_norm(exact, none, kEps), "rms");
+    close(layer_norm(x, none, none, kEps), plain::layer_norm(exact, none, none, kEps), "layer");
+  }
+}
+
 }  // namespace
 }  // namespace siamese::ops
