@@ -8,9 +8,9 @@
 //   N'(dy) = rstd (g - mean(g) - n mean(g n)),  mean(g) for LayerNorm only;   d_gain += dy n;   d_bias += dy
 // so a norm needs two sums over the row before its first element is known. That cuts the row into four loops:
 //   1  input_norm_sums    g and n of I, its sums                       only with an input_norm I
-//   2  merge_backward     dm; g of P and of Q, their sums              without the norm: dX is dU, dm is dV's first
-//   part 3  stream_gradients   dU, dV: d_x and d_y; db or, with R, its g and sums 4  branch_backward    d_branch only
-//   with a branch_norm R
+//   2  merge_backward     dm; g of P and of Q, their sums              without a norm dX is dU, dm a part of dV
+//   3  stream_gradients   dU, dV: d_x and d_y; db or, with R, its g and sums
+//   4  branch_backward    d_branch                                     only with a branch_norm R
 // n is computed again from U, V and z in each loop, out of the nearest cache: cheaper than a row more to keep.
 //
 // Who owns what: every array is the caller's; the pointers of BackwardRow stand at the row's first element.
