@@ -98,17 +98,16 @@ HWY_INLINE ValueAndSlope gelu(FloatVector x) {
   return {hn::Mul(x, phi), hn::MulAdd(x, density, phi)};
 }
 
-template <class Function>
-void unary_forward(const Function& function, const float* x, float* y, int64_t begin, int64_t end) {
+template <class Function, class T>
+void unary_forward(const Function& function, const T* x, T* y, int64_t begin, int64_t end) {
   const Floats d;
   for_each_vector(begin, end, [&](int64_t i, auto access) HWY_ATTR {
     access.store(function(access.load(d, x + i)).value, d, y + i);
   });
 }
 
-template <class Function>
-void unary_backward(const Function& function, const float* x, const float* dy, float* dx, float* y, int64_t begin,
-                    int64_t end) {
+template <class Function, class T>
+void unary_backward(const Function& function, const T* x, const T* dy, T* dx, T* y, int64_t begin, int64_t end) {
   const Floats d;
   for_each_vector(begin, end, [&](int64_t i, auto access) HWY_ATTR {
     const ValueAndSlope at = function(access.load(d, x + i));
@@ -121,12 +120,13 @@ void unary_backward(const Function& function, const float* x, const float* dy, f
 // time of some hundred elements to answer.
 int64_t rows_ahead(int64_t cols) { return 1 + 512 / cols; }
 
-void swiglu_forward(const float* x, float* y, int64_t row_begin, int64_t row_end, int64_t cols) {
+template <class T>
+void swiglu_forward(const T* x, T* y, int64_t row_begin, int64_t row_end, int64_t cols) {
   const Floats d;
   const int64_t ahead = 2 * cols * rows_ahead(cols);
   for (int64_t row = row_begin; row < row_end; ++row) {
-    const float* const up = x + 2 * row * cols;
-    const float* const gate = up + cols;
+    const T* const up = x + 2 * row * cols;
+    const T* const gate = up + cols;
     for_each_vector(0, cols, [&](int64_t i, auto access) HWY_ATTR {
       prefetch(ahead + i, up, gate);
       const auto g = access.load(d, gate + i);
@@ -135,8 +135,8 @@ void swiglu_forward(const float* x, float* y, int64_t row_begin, int64_t row_end
   }
 }
 
-void swiglu_backward(const float* x, const float* dy, float* dx, float* y, int64_t row_begin, int64_t row_end,
-                     int64_t cols) {
+template <class T>
+void swiglu_backward(const T* x, const T* dy, T* dx, T* y, int64_t row_begin, int64_t row_end, int64_t cols) {
   const Floats d;
   const int64_t ahead = 2 * cols * rows_ahead(cols);
   for (int64_t row = row_begin; row < row_end; ++row) {
@@ -153,7 +153,8 @@ void swiglu_backward(const float* x, const float* dy, float* dx, float* y, int64
   }
 }
 
-void activation_forward(Activation kind, const float* x, float* y, int64_t row_begin, int64_t row_end, int64_t cols) {
+template <class T>
+void activation_forward_of(Activation kind, const T* x, T* y, int64_t row_begin, int64_t row_end, int64_t cols) {
   switch (kind) {
     case Activation::swiglu:
       return swiglu_forward(x, y, row_begin, row_end, cols);
@@ -164,8 +165,9 @@ void activation_forward(Activation kind, const float* x, float* y, int64_t row_b
   }
 }
 
-void activation_backward(Activation kind, const float* x, const float* dy, float* dx, float* y, int64_t row_begin,
-                         int64_t row_end, int64_t cols) {
+template <class T>
+void activation_backward_of(Activation kind, const T* x, const T* dy, T* dx, T* y, int64_t row_begin, int64_t row_end,
+                            int64_t cols) {
   const int64_t begin = row_begin * cols;
   const int64_t end = row_end * cols;
   switch (kind) {
@@ -178,22 +180,51 @@ void activation_backward(Activation kind, const float* x, const float* dy, float
   }
 }
 
+void activation_forward_of_floats(Activation kind, const float* x, float* y, int64_t row_begin, int64_t row_end,
+                                  int64_t cols) {
+  activation_forward_of(kind, x, y, row_begin, row_end, cols);
+}
+void activation_forward_of_bfloat16(Activation kind, const Bfloat16* x, Bfloat16* y, int64_t row_begin, int64_t row_end,
+                                    int64_t cols) {
+  activation_forward_of(kind, x, y, row_begin, row_end, cols);
+}
+void activation_backward_of_floats(Activation kind, const float* x, const float* dy, float* dx, float* y,
+                                   int64_t row_begin, int64_t row_end, int64_t cols) {
+  activation_backward_of(kind, x, dy, dx, y, row_begin, row_end, cols);
+}
+void activation_backward_of_bfloat16(Activation kind, const Bfloat16* x, const Bfloat16* dy, Bfloat16* dx, Bfloat16* y,
+                                     int64_t row_begin, int64_t row_end, int64_t cols) {
+  activation_backward_of(kind, x, dy, dx, y, row_begin, row_end, cols);
+}
+
 }  // namespace siamese::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace siamese::kernels {
 
-HWY_EXPORT(activation_forward);
-HWY_EXPORT(activation_backward);
+HWY_EXPORT(activation_forward_of_floats);
+HWY_EXPORT(activation_backward_of_floats);
+HWY_EXPORT(activation_forward_of_bfloat16);
+HWY_EXPORT(activation_backward_of_bfloat16);
 
 void activation_forward(Activation kind, const float* x, float* y, int64_t row_begin, int64_t row_end, int64_t cols) {
-  HWY_DYNAMIC_DISPATCH(activation_forward)(kind, x, y, row_begin, row_end, cols);
+  HWY_DYNAMIC_DISPATCH(activation_forward_of_floats)(kind, x, y, row_begin, row_end, cols);
+}
+
+void activation_forward(Activation kind, const Bfloat16* x, Bfloat16* y, int64_t row_begin, int64_t row_end,
+                        int64_t cols) {
+  HWY_DYNAMIC_DISPATCH(activation_forward_of_bfloat16)(kind, x, y, row_begin, row_end, cols);
 }
 
 void activation_backward(Activation kind, const float* x, const float* dy, float* dx, float* y, int64_t row_begin,
                          int64_t row_end, int64_t cols) {
-  HWY_DYNAMIC_DISPATCH(activation_backward)(kind, x, dy, dx, y, row_begin, row_end, cols);
+  HWY_DYNAMIC_DISPATCH(activation_backward_of_floats)(kind, x, dy, dx, y, row_begin, row_end, cols);
+}
+
+void activation_backward(Activation kind, const Bfloat16* x, const Bfloat16* dy, Bfloat16* dx, Bfloat16* y,
+                         int64_t row_begin, int64_t row_end, int64_t cols) {
+  HWY_DYNAMIC_DISPATCH(activation_backward_of_bfloat16)(kind, x, dy, dx, y, row_begin, row_end, cols);
 }
 
 }  // namespace siamese::kernels

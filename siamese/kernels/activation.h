@@ -7,16 +7,22 @@
 
 #include <cstdint>
 
+#include "siamese/kernels/bfloat16.h"
+
 namespace siamese::kernels {
 
 enum class Activation { swiglu, gelu, gelu_tanh };
 
 // y: [rows, cols].
 void activation_forward(Activation kind, const float* x, float* y, int64_t row_begin, int64_t row_end, int64_t cols);
+void activation_forward(Activation kind, const Bfloat16* x, Bfloat16* y, int64_t row_begin, int64_t row_end,
+                        int64_t cols);
 
 // Overwrites dx (shape of x), which may be x itself, and, when y is not null, y with what forward gave, to the bit; y
 // may be dy.
 void activation_backward(Activation kind, const float* x, const float* dy, float* dx, float* y, int64_t row_begin,
                          int64_t row_end, int64_t cols);
+void activation_backward(Activation kind, const Bfloat16* x, const Bfloat16* dy, Bfloat16* dx, Bfloat16* y,
+                         int64_t row_begin, int64_t row_end, int64_t cols);
 
 }  // namespace siamese::kernels

@@ -33,17 +33,19 @@ HWY_INLINE void softmax_rows(const Block& block, float* p, float* max, float* su
 }
 
 // What a query head reads and writes in forward, and what is read after it (null: nothing).
+template <class T>
 struct HeadForward {
-  const float* q;
-  float* out;
+  const T* q;
+  T* out;
   float* lse;
-  const float* next_q;
-  const float* next_k;
-  const float* next_v;
+  const T* next_q;
+  const T* next_k;
+  const T* next_v;
 };
 
 // What is read while the block's products are computed: the rows of the next block, then of the next head.
-HWY_INLINE void queue_next_rows(const Block& block, const HeadForward& head, PrefetchQueue& queue) {
+template <class T>
+HWY_INLINE void queue_next_rows(const Block& block, const HeadForward<T>& head, PrefetchQueue& queue) {
   const Task& task = block.task;
   block.queue_next(head.q, head.next_q, task.qkv_stride, queue);
   if (block.last()) queue.add(head.next_v, task.qkv_stride, task.tokens);
@@ -52,7 +54,8 @@ HWY_INLINE void queue_next_rows(const Block& block, const HeadForward& head, Pre
 }
 
 // out of one query head, a block of rows at a time: q, s = q k^T, p up to its sum, p v divided by it.
-void forward_head(const Task& task, const Scratch& at, const HeadForward& head, float* scratch) {
+template <class T>
+void forward_head(const Task& task, const Scratch& at, const HeadForward<T>& head, float* scratch) {
   const Floats d;
   float* const p = scratch + at.p;
   float* const q = scratch + at.q;
@@ -70,20 +73,21 @@ void forward_head(const Task& task, const Scratch& at, const HeadForward& head, 
       hn::StoreU(value, d, p + row * at.keys + key);
     });
     softmax_rows(block, p, max, sum, head.lse + first);
-    float* const out = head.out + first * task.out_stride;
+    T* const out = head.out + first * task.out_stride;
     block.over_keys(p, scratch + at.v, [&](int64_t row, int64_t col, FloatVector value) HWY_ATTR {
       const auto result = hn::Mul(value, hn::Set(d, sum[row]));
-      float* const to = out + row * task.out_stride + col;
+      T* const to = out + row * task.out_stride + col;
       if (col + lanes() <= task.dim) return store_result(WholeVector(), past_cache, result, to);
       PartVector{static_cast<size_t>(task.dim - col)}.store(result, d, to);
     });
   }
 }
 
-void attention_forward(const AttentionShape& shape, const AttentionInputs& inputs, float* out, float* lse,
-                       float* scratch, int64_t task_begin, int64_t task_end) {
+template <class T>
+void forward_tasks(const AttentionShape& shape, const AttentionInputsOf<T>& inputs, T* out, float* lse, float* scratch,
+                   int64_t task_begin, int64_t task_end) {
   const Scratch at(shape, false);
-  const float* const qkv = inputs.qkv;
+  const T* const qkv = inputs.qkv;
   for (int64_t index = task_begin; index < task_end; ++index) {
     const Task task(shape, inputs, at, index);
     const Task next(shape, inputs, at, std::min(index + 1, task_end - 1));
@@ -94,10 +98,11 @@ void attention_forward(const AttentionShape& shape, const AttentionInputs& input
     }
     for (int64_t head = 0; head < task.group; ++head) {
       const bool last = head + 1 == task.group;
-      const float* const q = qkv + task.q + head * task.dim;
+      const T* const q = qkv + task.q + head * task.dim;
       forward_head(task, at,
-                   {q, out + task.out + head * task.dim, lse + task.lse + head * task.tokens,
-                    last ? qkv + next.q : q + task.dim, last ? qkv + next.k : nullptr, last ? qkv + next.v : nullptr},
+                   HeadForward<T>{q, out + task.out + head * task.dim, lse + task.lse + head * task.tokens,
+                                  last ? qkv + next.q : q + task.dim, last ? qkv + next.k : nullptr,
+                                  last ? qkv + next.v : nullptr},
                    scratch);
     }
   }
@@ -105,8 +110,9 @@ void attention_forward(const AttentionShape& shape, const AttentionInputs& input
 }
 
 // dout's row into scratch, zero padded; returns its product with out's.
-HWY_INLINE float gradient_row(const float* HWY_RESTRICT d_out, const float* HWY_RESTRICT out, int64_t dim,
-                              int64_t padded, float* HWY_RESTRICT copy) {
+template <class T>
+HWY_INLINE float gradient_row(const T* HWY_RESTRICT d_out, const T* HWY_RESTRICT out, int64_t dim, int64_t padded,
+                              float* HWY_RESTRICT copy) {
   const Floats d;
   auto sum = hn::Zero(d);
   for (int64_t i = dim; i < padded; ++i) copy[i] = 0;
@@ -119,8 +125,9 @@ HWY_INLINE float gradient_row(const float* HWY_RESTRICT d_out, const float* HWY_
 }
 
 // The gradients of `count` rows of a head, from token `first` on, out of scratch.
-HWY_NOINLINE void backward_rows(const HeadRows& rows, const float* x, int64_t stride, int64_t first, int64_t count,
-                                const float* rstd, float* dy, float* dx, float* d_gain) {
+template <class T>
+HWY_NOINLINE void backward_rows(const HeadRows& rows, const T* x, int64_t stride, int64_t first, int64_t count,
+                                const float* rstd, float* dy, T* dx, float* d_gain) {
   for (int64_t i = 0; i < count; ++i) {
     const int64_t offset = (first + i) * stride;
     head_row_backward(rows, x + offset, rstd[i], first + i, dy + i * rows.padded, dx + offset, d_gain);
@@ -128,18 +135,19 @@ HWY_NOINLINE void backward_rows(const HeadRows& rows, const float* x, int64_t st
 }
 
 // What a query head reads and writes in backward, and what is read after it (null: nothing).
+template <class T>
 struct HeadGradient {
-  const float* q;
-  const float* out;
+  const T* q;
+  const T* out;
   const float* lse;
-  const float* d_out;
-  float* d_q;
+  const T* d_out;
+  T* d_q;
   float* d_gain;
-  const float* next_q;
-  const float* next_out;
-  const float* next_d_out;
-  const float* next_k;
-  const float* next_v;
+  const T* next_q;
+  const T* next_out;
+  const T* next_d_out;
+  const T* next_k;
+  const T* next_v;
 };
 
 // A thread's rows of one block in backward (Scratch says what they hold).
@@ -160,7 +168,8 @@ struct BlockRows {
 
 // q, dout, lse and delta of the block; zeros in p and ds where a product reads past the diagonal and the scores' own
 // tile may not have written.
-HWY_INLINE void load_block(const Block& block, const HeadGradient& head, const BlockRows& to) {
+template <class T>
+HWY_INLINE void load_block(const Block& block, const HeadGradient<T>& head, const BlockRows& to) {
   const Floats d;
   const Task& task = block.task;
   const Scratch& at = block.at;
@@ -177,7 +186,8 @@ HWY_INLINE void load_block(const Block& block, const HeadGradient& head, const B
   }
 }
 
-HWY_INLINE void queue_next_rows(const Block& block, const HeadGradient& head, PrefetchQueue& queue) {
+template <class T>
+HWY_INLINE void queue_next_rows(const Block& block, const HeadGradient<T>& head, PrefetchQueue& queue) {
   const Task& task = block.task;
   block.queue_next(head.q, head.next_q, task.qkv_stride, queue);
   block.queue_next(head.out, head.next_out, task.out_stride, queue);
@@ -221,7 +231,8 @@ static HWY_INLINE void score_gradients(const Block& block, const float* v_column
 }
 
 // dq of one query head, and what it gives to dk and dv, which stay in the scratch until the task's last head.
-void backward_head(const Task& task, const Scratch& at, const HeadGradient& head, float* scratch) {
+template <class T>
+void backward_head(const Task& task, const Scratch& at, const HeadGradient<T>& head, float* scratch) {
   const Floats d;
   const BlockRows rows(at, scratch);
   float* const dq = rows.dq;
@@ -243,10 +254,11 @@ void backward_head(const Task& task, const Scratch& at, const HeadGradient& head
   }
 }
 
-void attention_backward(const AttentionShape& shape, const AttentionInputs& inputs, const AttentionGradients& gradients,
-                        float* scratch, int64_t task_begin, int64_t task_end) {
+template <class T>
+void backward_tasks(const AttentionShape& shape, const AttentionInputsOf<T>& inputs,
+                    const AttentionGradientsOf<T>& gradients, float* scratch, int64_t task_begin, int64_t task_end) {
   const Scratch at(shape, true);
-  const float* const qkv = inputs.qkv;
+  const T* const qkv = inputs.qkv;
   for (int64_t index = task_begin; index < task_end; ++index) {
     const Task task(shape, inputs, at, index);
     const Task next(shape, inputs, at, std::min(index + 1, task_end - 1));
@@ -266,9 +278,10 @@ void attention_backward(const AttentionShape& shape, const AttentionInputs& inpu
       const int64_t next_q = last ? next.q : q + task.dim;
       const int64_t next_out = last ? next.out : out + task.dim;
       backward_head(task, at,
-                    {qkv + q, gradients.out + out, gradients.lse + task.lse + head * task.tokens, gradients.d_out + out,
-                     gradients.d_qkv + q, gain_gradient(0), qkv + next_q, gradients.out + next_out,
-                     gradients.d_out + next_out, last ? qkv + next.k : nullptr, last ? qkv + next.v : nullptr},
+                    HeadGradient<T>{qkv + q, gradients.out + out, gradients.lse + task.lse + head * task.tokens,
+                                    gradients.d_out + out, gradients.d_qkv + q, gain_gradient(0), qkv + next_q,
+                                    gradients.out + next_out, gradients.d_out + next_out, last ? qkv + next.k : nullptr,
+                                    last ? qkv + next.v : nullptr},
                     scratch);
     }
     HeadRows k_back = task.k_rows;
@@ -281,6 +294,25 @@ void attention_backward(const AttentionShape& shape, const AttentionInputs& inpu
   hwy::FlushStream();
 }
 
+void attention_forward_of_floats(const AttentionShape& shape, const AttentionInputs& inputs, float* out, float* lse,
+                                 float* scratch, int64_t task_begin, int64_t task_end) {
+  forward_tasks(shape, inputs, out, lse, scratch, task_begin, task_end);
+}
+void attention_forward_of_bfloat16(const AttentionShape& shape, const AttentionInputsOf<Bfloat16>& inputs,
+                                   Bfloat16* out, float* lse, float* scratch, int64_t task_begin, int64_t task_end) {
+  forward_tasks(shape, inputs, out, lse, scratch, task_begin, task_end);
+}
+void attention_backward_of_floats(const AttentionShape& shape, const AttentionInputs& inputs,
+                                  const AttentionGradients& gradients, float* scratch, int64_t task_begin,
+                                  int64_t task_end) {
+  backward_tasks(shape, inputs, gradients, scratch, task_begin, task_end);
+}
+void attention_backward_of_bfloat16(const AttentionShape& shape, const AttentionInputsOf<Bfloat16>& inputs,
+                                    const AttentionGradientsOf<Bfloat16>& gradients, float* scratch, int64_t task_begin,
+                                    int64_t task_end) {
+  backward_tasks(shape, inputs, gradients, scratch, task_begin, task_end);
+}
+
 }  // namespace siamese::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
@@ -289,8 +321,10 @@ namespace siamese::kernels {
 
 HWY_EXPORT(attention_forward_scratch);
 HWY_EXPORT(attention_backward_scratch);
-HWY_EXPORT(attention_forward);
-HWY_EXPORT(attention_backward);
+HWY_EXPORT(attention_forward_of_floats);
+HWY_EXPORT(attention_forward_of_bfloat16);
+HWY_EXPORT(attention_backward_of_floats);
+HWY_EXPORT(attention_backward_of_bfloat16);
 
 int64_t attention_forward_scratch(const AttentionShape& shape) {
   return HWY_DYNAMIC_DISPATCH(attention_forward_scratch)(shape);
@@ -302,12 +336,23 @@ int64_t attention_backward_scratch(const AttentionShape& shape) {
 
 void attention_forward(const AttentionShape& shape, const AttentionInputs& inputs, float* out, float* lse,
                        float* scratch, int64_t task_begin, int64_t task_end) {
-  HWY_DYNAMIC_DISPATCH(attention_forward)(shape, inputs, out, lse, scratch, task_begin, task_end);
+  HWY_DYNAMIC_DISPATCH(attention_forward_of_floats)(shape, inputs, out, lse, scratch, task_begin, task_end);
+}
+
+void attention_forward(const AttentionShape& shape, const AttentionInputsOf<Bfloat16>& inputs, Bfloat16* out,
+                       float* lse, float* scratch, int64_t task_begin, int64_t task_end) {
+  HWY_DYNAMIC_DISPATCH(attention_forward_of_bfloat16)(shape, inputs, out, lse, scratch, task_begin, task_end);
 }
 
 void attention_backward(const AttentionShape& shape, const AttentionInputs& inputs, const AttentionGradients& gradients,
                         float* scratch, int64_t task_begin, int64_t task_end) {
-  HWY_DYNAMIC_DISPATCH(attention_backward)(shape, inputs, gradients, scratch, task_begin, task_end);
+  HWY_DYNAMIC_DISPATCH(attention_backward_of_floats)(shape, inputs, gradients, scratch, task_begin, task_end);
+}
+
+void attention_backward(const AttentionShape& shape, const AttentionInputsOf<Bfloat16>& inputs,
+                        const AttentionGradientsOf<Bfloat16>& gradients, float* scratch, int64_t task_begin,
+                        int64_t task_end) {
+  HWY_DYNAMIC_DISPATCH(attention_backward_of_bfloat16)(shape, inputs, gradients, scratch, task_begin, task_end);
 }
 
 }  // namespace siamese::kernels

@@ -14,12 +14,15 @@
 //   lse        [B, H, T]
 //   cos, sin   [T, D / 2], half rotation: y1 = x1 cos - x2 sin, y2 = x2 cos + x1 sin
 //   gains      [D], shared by the heads
+// qkv, out and their gradients are floats or bfloat16; everything between them is float.
 // Query head h reads key/value head h / (H / Hkv). A task is one key/value head of one sample (task = b Hkv + head)
 // with the query heads that read it: tasks are independent, and what a task computes does not depend on the range.
 // A NaN or an infinity makes NaN of what it meets; a masked NaN may reach a few earlier rows (0 NaN is NaN).
 #pragma once
 
 #include <cstdint>
+
+#include "siamese/kernels/bfloat16.h"
 
 namespace siamese::kernels {
 
@@ -36,14 +39,16 @@ struct AttentionShape {
 };
 
 // Null: no rotation, no norm.
-struct AttentionInputs {
-  const float* qkv = nullptr;
+template <class T>  // float or Bfloat16
+struct AttentionInputsOf {
+  const T* qkv = nullptr;
   const float* cos = nullptr;
   const float* sin = nullptr;
   const float* q_gain = nullptr;
   const float* k_gain = nullptr;
   const float* v_gain = nullptr;
 };
+using AttentionInputs = AttentionInputsOf<float>;
 
 // Floats of scratch, this thread's own, for any range of tasks.
 int64_t attention_forward_scratch(const AttentionShape& shape);
@@ -52,16 +57,23 @@ int64_t attention_backward_scratch(const AttentionShape& shape);
 // Overwrites out and lse for the heads of the tasks.
 void attention_forward(const AttentionShape& shape, const AttentionInputs& inputs, float* out, float* lse,
                        float* scratch, int64_t task_begin, int64_t task_end);
+void attention_forward(const AttentionShape& shape, const AttentionInputsOf<Bfloat16>& inputs, Bfloat16* out,
+                       float* lse, float* scratch, int64_t task_begin, int64_t task_end);
 
-struct AttentionGradients {
-  const float* out = nullptr;
+template <class T>
+struct AttentionGradientsOf {
+  const T* out = nullptr;
   const float* lse = nullptr;
-  const float* d_out = nullptr;
-  float* d_qkv = nullptr;    // overwritten
+  const T* d_out = nullptr;
+  T* d_qkv = nullptr;        // overwritten
   float* d_gains = nullptr;  // [tasks, 3, D] (q, k, v), ADDED to where there is a gain; null: not wanted
 };
+using AttentionGradients = AttentionGradientsOf<float>;
 
 void attention_backward(const AttentionShape& shape, const AttentionInputs& inputs, const AttentionGradients& gradients,
                         float* scratch, int64_t task_begin, int64_t task_end);
+void attention_backward(const AttentionShape& shape, const AttentionInputsOf<Bfloat16>& inputs,
+                        const AttentionGradientsOf<Bfloat16>& gradients, float* scratch, int64_t task_begin,
+                        int64_t task_end);
 
 }  // namespace siamese::kernels

@@ -102,7 +102,8 @@ struct Scratch {
 
 // One task: where its heads lie, and how their rows become q, k and v.
 struct Task {
-  Task(const AttentionShape& s, const AttentionInputs& inputs, const Scratch& scratch, int64_t task)
+  template <class T>
+  Task(const AttentionShape& s, const AttentionInputsOf<T>& inputs, const Scratch& scratch, int64_t task)
       : tokens(s.tokens),
         dim(s.head_dim),
         group(s.heads / s.kv_heads),
@@ -141,8 +142,8 @@ HWY_INLINE void fill_zero(float* to, int64_t count) {
 
 // The rows of k (or v) as columns; what lies beyond the last token is computed with, masked and never read. Kept as
 // rows too with kKeep, else `rows_out` holds a few.
-template <bool kKeep>
-void head_columns(const HeadRows& rows, const float* x, int64_t stride, int64_t tokens, float* rows_out, float* rstd,
+template <bool kKeep, class T>
+void head_columns(const HeadRows& rows, const T* x, int64_t stride, int64_t tokens, float* rows_out, float* rstd,
                   float* columns, int64_t keys) {
   for (int64_t token = 0; token < tokens; token += kTransposeRows) {
     const int64_t count = std::min(kTransposeRows, tokens - token);
@@ -161,9 +162,11 @@ class PrefetchQueue {
  public:
   explicit PrefetchQueue(int64_t dim) : dim_(dim) {}
 
-  void add(const float* rows, int64_t stride, int64_t count) {
+  template <class T>
+  void add(const T* rows, int64_t stride, int64_t count) {
     if (rows == nullptr || count <= 0) return;
-    lists_[lists_used_++] = {rows, stride, count};
+    const auto size = static_cast<int64_t>(sizeof(T));
+    lists_[lists_used_++] = {reinterpret_cast<const char*>(rows), stride * size, dim_ * size, count};
     waiting_ += count;
   }
   // From now on in `calls` equal parts.
@@ -172,16 +175,17 @@ class PrefetchQueue {
   HWY_INLINE void prefetch_part() {
     for (int64_t i = 0; i < part_ && waiting_ > 0; ++i, --waiting_) {
       Rows& rows = lists_[lists_used_ - 1];
-      for (int64_t j = 0; j < dim_; j += kLineFloats) hwy::Prefetch(rows.at + j);
+      for (int64_t j = 0; j < rows.length; j += kLineBytes) hwy::Prefetch(rows.at + j);
       rows.at += rows.stride;
       if (--rows.count == 0) --lists_used_;
     }
   }
 
  private:
+  static constexpr int64_t kLineBytes = kLineFloats * static_cast<int64_t>(sizeof(float));
   struct Rows {
-    const float* at;
-    int64_t stride;
+    const char* at;
+    int64_t stride, length;  // in bytes
     int64_t count;
   };
   int64_t dim_;
@@ -213,7 +217,8 @@ struct Block {
   bool last() const { return first + rows == task.tokens; }
 
   // Queues the rows of the next block; after the last one those of the head that follows.
-  void queue_next(const float* head, const float* following, int64_t stride, PrefetchQueue& queue) const {
+  template <class T>
+  void queue_next(const T* head, const T* following, int64_t stride, PrefetchQueue& queue) const {
     if (last()) return queue.add(following, stride, at.block);
     queue.add(head + (first + rows) * stride, stride, std::min(at.block, task.tokens - first - rows));
   }

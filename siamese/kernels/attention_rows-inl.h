@@ -57,7 +57,8 @@ HWY_INLINE hn::Mask<Floats> lanes_before(int64_t first, int64_t end) {
 }
 
 // 1 / rms of a head's row; 1 without a norm.
-HWY_INLINE float head_rstd(const HeadRows& rows, const float* x) {
+template <class T>
+HWY_INLINE float head_rstd(const HeadRows& rows, const T* x) {
   if (rows.gain == nullptr) return 1;
   const double squares = sum_in_double(0, rows.dim, [&](auto sum, int64_t i, auto access) HWY_ATTR {
     const auto value = hn::PromoteTo(Doubles(), access.load(FloatsOfDoubles(), x + i));
@@ -67,7 +68,8 @@ HWY_INLINE float head_rstd(const HeadRows& rows, const float* x) {
 }
 
 // y = factor RoPE(norm(x)), zero padded. `token` chooses the angles. Returns the norm's 1 / rms.
-HWY_INLINE float head_row(const HeadRows& rows, const float* HWY_RESTRICT x, int64_t token, float* HWY_RESTRICT y) {
+template <class T>
+HWY_INLINE float head_row(const HeadRows& rows, const T* HWY_RESTRICT x, int64_t token, float* HWY_RESTRICT y) {
   const Floats d;
   const float rstd = head_rstd(rows, x);
   const auto scale = hn::Set(d, rstd);
@@ -110,8 +112,9 @@ HWY_INLINE void rotate_back(const HeadRows& rows, int64_t token, float* HWY_REST
 }
 
 // The way back: dx from x and factor dy, which may be overwritten; dgain (null: not wanted) is added to.
-HWY_INLINE void head_row_backward(const HeadRows& rows, const float* HWY_RESTRICT x, float rstd, int64_t token,
-                                  float* HWY_RESTRICT dy, float* HWY_RESTRICT dx, float* HWY_RESTRICT dgain) {
+template <class T>
+HWY_INLINE void head_row_backward(const HeadRows& rows, const T* HWY_RESTRICT x, float rstd, int64_t token,
+                                  float* HWY_RESTRICT dy, T* HWY_RESTRICT dx, float* HWY_RESTRICT dgain) {
   const Floats d;
   const bool past_cache = can_store_past_cache(dx, rows.dim);
   const auto factor = hn::Set(d, rows.factor);

@@ -23,14 +23,15 @@ struct JunctionNorms {
   static constexpr Presence branch = kBranch, x = kX, y = kY, input = kInput;
 };
 
-template <bool kLayer, bool kTwo, class Known>
-void forward_rows(const Junction& junction, const JunctionRows& rows, int64_t row_begin, int64_t row_end) {
-  for (int64_t row = row_begin; row < row_end; ++row) forward_row<kLayer, kTwo, Known>(junction, rows, row);
+template <bool kLayer, bool kTwo, class Known, class T>
+void forward_rows(const Junction& junction, const JunctionRowsOf<T>& rows, int64_t row_begin, int64_t row_end) {
+  for (int64_t row = row_begin; row < row_end; ++row) forward_row<kLayer, kTwo, Known, T>(junction, rows, row);
 }
 
-template <bool kLayer, bool kTwo, class Known>
-void backward_rows(const Junction& junction, const JunctionGradients& gradients, int64_t row_begin, int64_t row_end) {
-  for (int64_t row = row_begin; row < row_end; ++row) backward_row<kLayer, kTwo, Known>(junction, gradients, row);
+template <bool kLayer, bool kTwo, class Known, class T>
+void backward_rows(const Junction& junction, const JunctionGradientsOf<T>& gradients, int64_t row_begin,
+                   int64_t row_end) {
+  for (int64_t row = row_begin; row < row_end; ++row) backward_row<kLayer, kTwo, Known, T>(junction, gradients, row);
 }
 
 // Calls run(two streams, which norms) with both as types. The norms of the schemes people train are known when
@@ -54,22 +55,41 @@ void with_norms(const Junction& junction, bool two_streams, const Run& run) {
   return run(false_type(), JunctionNorms<kUnknown, kUnknown, kUnknown, kUnknown>());
 }
 
-void junction_forward(const Junction& junction, const JunctionRows& rows, int64_t row_begin, int64_t row_end) {
+template <class T>
+void forward_all(const Junction& junction, const JunctionRowsOf<T>& rows, int64_t row_begin, int64_t row_end) {
   with_norms(junction, rows.x != nullptr, [&](auto two, auto known) {
-    const auto run = junction.layer ? forward_rows<true, decltype(two)::value, decltype(known)>
-                                    : forward_rows<false, decltype(two)::value, decltype(known)>;
+    const auto run = junction.layer ? forward_rows<true, decltype(two)::value, decltype(known), T>
+                                    : forward_rows<false, decltype(two)::value, decltype(known), T>;
     run(junction, rows, row_begin, row_end);
   });
   hwy::FlushStream();
 }
 
-void junction_backward(const Junction& junction, const JunctionGradients& gradients, int64_t row_begin,
-                       int64_t row_end) {
+template <class T>
+void backward_all(const Junction& junction, const JunctionGradientsOf<T>& gradients, int64_t row_begin,
+                  int64_t row_end) {
   with_norms(junction, gradients.x_sum != nullptr, [&](auto two, auto known) {
-    const auto run = junction.layer ? backward_rows<true, decltype(two)::value, decltype(known)>
-                                    : backward_rows<false, decltype(two)::value, decltype(known)>;
+    const auto run = junction.layer ? backward_rows<true, decltype(two)::value, decltype(known), T>
+                                    : backward_rows<false, decltype(two)::value, decltype(known), T>;
     run(junction, gradients, row_begin, row_end);
   });
+}
+
+void junction_forward_of_floats(const Junction& junction, const JunctionRows& rows, int64_t row_begin,
+                                int64_t row_end) {
+  forward_all(junction, rows, row_begin, row_end);
+}
+void junction_forward_of_bfloat16(const Junction& junction, const JunctionRowsOf<Bfloat16>& rows, int64_t row_begin,
+                                  int64_t row_end) {
+  forward_all(junction, rows, row_begin, row_end);
+}
+void junction_backward_of_floats(const Junction& junction, const JunctionGradients& gradients, int64_t row_begin,
+                                 int64_t row_end) {
+  backward_all(junction, gradients, row_begin, row_end);
+}
+void junction_backward_of_bfloat16(const Junction& junction, const JunctionGradientsOf<Bfloat16>& gradients,
+                                   int64_t row_begin, int64_t row_end) {
+  backward_all(junction, gradients, row_begin, row_end);
 }
 
 }  // namespace siamese::kernels::HWY_NAMESPACE
@@ -78,16 +98,28 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace siamese::kernels {
 
-HWY_EXPORT(junction_forward);
-HWY_EXPORT(junction_backward);
+HWY_EXPORT(junction_forward_of_floats);
+HWY_EXPORT(junction_forward_of_bfloat16);
+HWY_EXPORT(junction_backward_of_floats);
+HWY_EXPORT(junction_backward_of_bfloat16);
 
 void junction_forward(const Junction& junction, const JunctionRows& rows, int64_t row_begin, int64_t row_end) {
-  HWY_DYNAMIC_DISPATCH(junction_forward)(junction, rows, row_begin, row_end);
+  HWY_DYNAMIC_DISPATCH(junction_forward_of_floats)(junction, rows, row_begin, row_end);
+}
+
+void junction_forward(const Junction& junction, const JunctionRowsOf<Bfloat16>& rows, int64_t row_begin,
+                      int64_t row_end) {
+  HWY_DYNAMIC_DISPATCH(junction_forward_of_bfloat16)(junction, rows, row_begin, row_end);
 }
 
 void junction_backward(const Junction& junction, const JunctionGradients& gradients, int64_t row_begin,
                        int64_t row_end) {
-  HWY_DYNAMIC_DISPATCH(junction_backward)(junction, gradients, row_begin, row_end);
+  HWY_DYNAMIC_DISPATCH(junction_backward_of_floats)(junction, gradients, row_begin, row_end);
+}
+
+void junction_backward(const Junction& junction, const JunctionGradientsOf<Bfloat16>& gradients, int64_t row_begin,
+                       int64_t row_end) {
+  HWY_DYNAMIC_DISPATCH(junction_backward_of_bfloat16)(junction, gradients, row_begin, row_end);
 }
 
 }  // namespace siamese::kernels

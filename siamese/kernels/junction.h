@@ -10,12 +10,14 @@
 // stream), siamese and both sites of siamese(x=hybrid).
 // Backward recomputes everything from U, V (and z, when R is there) and the rows' statistics: nothing else is saved.
 // All arrays are dense [rows, cols] and start at row 0, whatever the range; statistics are [rows], gains [cols]. A
-// row's result does not depend on the range it is computed in. Statistics are summed in double; the sums of backward in
-// float, lane by lane.
+// row's result does not depend on the range it is computed in. The branch, the branch input and their gradients are of
+// type T, floats or bfloat16; streams, gains and all that is computed are floats. Statistics are summed in double; the
+// sums of backward in float, lane by lane.
 #pragma once
 
 #include <cstdint>
 
+#include "siamese/kernels/bfloat16.h"
 #include "siamese/kernels/row_norm.h"
 
 namespace siamese::kernels {
@@ -35,31 +37,37 @@ struct Junction {
 };
 
 // Null where something is absent. With a branch (or y_skip != 1) the sums are written; without, they are x and y.
-struct JunctionRows {
-  const float* branch = nullptr;
+template <class T>
+struct JunctionRowsOf {
+  const T* branch = nullptr;
   const float* x = nullptr;
   const float* y = nullptr;
-  float* x_sum = nullptr;  // U
-  float* y_sum = nullptr;  // V
-  float* x_out = nullptr;  // X, with x_norm
-  float* input = nullptr;  // null: not wanted (olmo2 reads V itself)
+  float* x_sum = nullptr;    // U
+  float* y_sum = nullptr;    // V
+  float* x_out = nullptr;    // X, with x_norm
+  T* input = nullptr;        // null: not wanted (olmo2 reads V itself)
+  float* scratch = nullptr;  // `cols` floats of this thread's own; only with an input_norm and bfloat16
 };
+using JunctionRows = JunctionRowsOf<float>;
 
 void junction_forward(const Junction& junction, const JunctionRows& rows, int64_t row_begin, int64_t row_end);
+void junction_forward(const Junction& junction, const JunctionRowsOf<Bfloat16>& rows, int64_t row_begin,
+                      int64_t row_end);
 
-struct JunctionGradients {
+template <class T>
+struct JunctionGradientsOf {
   // What forward saw or wrote: z only with branch_norm; U and V are x and y when nothing was added.
-  const float* branch = nullptr;
+  const T* branch = nullptr;
   const float* x_sum = nullptr;
   const float* y_sum = nullptr;
   // What comes back; null: 0. d_x is that of X (of U without x_norm).
   const float* d_x_out = nullptr;
   const float* d_y_sum = nullptr;
-  const float* d_input = nullptr;
+  const T* d_input = nullptr;
   // Overwritten; null: not wanted.
   float* d_x = nullptr;  // d_x, d_y and d_branch hold intermediates on the way: none may be one of the inputs
   float* d_y = nullptr;
-  float* d_branch = nullptr;
+  T* d_branch = nullptr;
   // ADDED to, row after row.
   float* d_x_scale = nullptr;
   RowNormGradient branch_norm;
@@ -68,10 +76,13 @@ struct JunctionGradients {
   RowNormGradient input_norm;
   float* scratch = nullptr;  // kJunctionScratchRows * cols floats of this thread's own
 };
+using JunctionGradients = JunctionGradientsOf<float>;
 
-inline constexpr int64_t kJunctionScratchRows = 2;
+inline constexpr int64_t kJunctionScratchRows = 3;
 
 void junction_backward(const Junction& junction, const JunctionGradients& gradients, int64_t row_begin,
+                       int64_t row_end);
+void junction_backward(const Junction& junction, const JunctionGradientsOf<Bfloat16>& gradients, int64_t row_begin,
                        int64_t row_end);
 
 }  // namespace siamese::kernels

@@ -18,7 +18,8 @@
 //   written    d_x, d_y, d_branch; null: not wanted
 //   added to   d_x_scale and the norms' gradients; null: not wanted
 //   on the way du_row and dv_row carry a row from loop to loop. They are d_x and d_y, or the thread's scratch where
-//              those are not wanted: 1 leaves g and n of I there, 2 leaves g of P (or dX) and g of Q (or dm).
+//              those are not wanted: 1 leaves g and n of I there, 2 leaves g of P (or dX) and g of Q (or dm). 3 leaves
+//              g of R in d_branch, that of a bfloat16 branch in the scratch.
 // None of d_x, d_y, d_branch may be one of the read arrays.
 #include <cstdint>
 
@@ -36,10 +37,10 @@ HWY_BEFORE_NAMESPACE();
 namespace siamese::kernels::HWY_NAMESPACE {
 
 // kTwo: two streams. Known: which norms there are, as far as that is known when compiling (JunctionNorms).
-template <bool kLayer, bool kTwo, class Known>
+template <bool kLayer, bool kTwo, class Known, class T>
 class BackwardRow {
  public:
-  HWY_INLINE BackwardRow(const Junction& junction, const JunctionGradients& g, int64_t row)
+  HWY_INLINE BackwardRow(const Junction& junction, const JunctionGradientsOf<T>& g, int64_t row)
       : cols_(junction.cols),
         x_branch_(junction.x_branch),
         y_branch_(junction.y_branch),
@@ -65,7 +66,8 @@ class BackwardRow {
         d_branch_(row_or_null(g.d_branch, row * cols_)),
         branch_(d_branch_ != nullptr && branch_norm_.present() ? g.branch + row * cols_ : nullptr),
         du_row_(d_x_ == nullptr ? g.scratch : d_x_),
-        dv_row_(d_y_ == nullptr ? g.scratch + cols_ : d_y_) {
+        dv_row_(d_y_ == nullptr ? g.scratch + cols_ : d_y_),
+        db_row_(as_floats(d_branch_, g.scratch + 2 * cols_)) {
     branch_norm_.load_statistics();
     x_norm_.load_statistics();
     y_norm_.load_statistics();
@@ -164,8 +166,10 @@ class BackwardRow {
         branch_norm_.add_gradient(access, i, db, normed_b, branch_gradient_);
         db = branch_norm_.gained(access, i, db);
         sums.add(access.zero_outside(d, db), access.zero_outside(d, normed_b));
+        access.store(db, d, db_row_ + i);
+      } else {
+        access.store(db, d, d_branch_ + i);
       }
-      access.store(db, d, d_branch_ + i);
     });
     return NormMeans(sums.total(), cols_);
   }
@@ -174,12 +178,12 @@ class BackwardRow {
     const Floats d;
     for_each_vector(0, cols_, [&](int64_t i, auto access) HWY_ATTR {
       const auto normed = branch_norm_.normalised(access.load(d, branch_ + i));
-      access.store(branch_norm_.input_gradient(access.load(d, d_branch_ + i), normed, means), d, d_branch_ + i);
+      access.store(branch_norm_.input_gradient(access.load(d, db_row_ + i), normed, means), d, d_branch_ + i);
     });
   }
 
-  template <class Access>
-  HWY_INLINE static FloatVector load_or_zero(Access access, const float* from, int64_t i) {
+  template <class Access, class From>
+  HWY_INLINE static FloatVector load_or_zero(Access access, const From* from, int64_t i) {
     return HWY_LIKELY(from != nullptr) ? access.load(Floats(), from + i) : hn::Zero(Floats());
   }
 
@@ -246,21 +250,22 @@ class BackwardRow {
   float* d_x_scale_;
   const float* x_sum_;
   const float* y_sum_;
-  const float* d_input_;
+  const T* d_input_;
   const float* d_x_out_;
   const float* d_y_sum_;
   float* d_x_;
   float* d_y_;
-  float* d_branch_;
-  const float* branch_;
+  T* d_branch_;
+  const T* branch_;
   float* du_row_;
   float* dv_row_;
+  float* db_row_;
 };
 
 // Everything is inlined: a loop's running sums and the pointers above would otherwise live in memory.
-template <bool kLayer, bool kTwo, class Known>
-HWY_FLATTEN void backward_row(const Junction& junction, const JunctionGradients& gradients, int64_t row) {
-  BackwardRow<kLayer, kTwo, Known>(junction, gradients, row).run();
+template <bool kLayer, bool kTwo, class Known, class T>
+HWY_FLATTEN void backward_row(const Junction& junction, const JunctionGradientsOf<T>& gradients, int64_t row) {
+  BackwardRow<kLayer, kTwo, Known, T>(junction, gradients, row).run();
 }
 
 }  // namespace siamese::kernels::HWY_NAMESPACE

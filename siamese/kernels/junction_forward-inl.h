@@ -10,7 +10,8 @@
 // Who owns what: every array is the caller's; the pointers of ForwardRow stand at the row's first element.
 //   read     branch (z), x, y; gains, biases, x_scale          branch and x may be null
 //   written  y_sum (V) in 2; x_sum (U) in 2 or, beside an x_norm, in 3; x_out (X) in 3, where U waits from 2 to 3;
-//            input in 3 (m, when I follows) and 4; the norms' mean and rstd at the end of the step that sums them
+//            input in 3 (m, when I follows; m of a bfloat16 input in the scratch) and 4; the norms' mean and rstd at
+//            the end of the step that sums them
 // No written array may be one of the read ones or another written one.
 #include <cstdint>
 
@@ -28,10 +29,10 @@ HWY_BEFORE_NAMESPACE();
 namespace siamese::kernels::HWY_NAMESPACE {
 
 // kTwo: two streams. Known: which norms there are, as far as that is known when compiling (JunctionNorms).
-template <bool kLayer, bool kTwo, class Known>
+template <bool kLayer, bool kTwo, class Known, class T>
 class ForwardRow {
  public:
-  HWY_INLINE ForwardRow(const Junction& junction, const JunctionRows& rows, int64_t row)
+  HWY_INLINE ForwardRow(const Junction& junction, const JunctionRowsOf<T>& rows, int64_t row)
       : cols_(junction.cols),
         x_branch_(junction.x_branch),
         y_branch_(junction.y_branch),
@@ -49,6 +50,7 @@ class ForwardRow {
         y_sum_(row_or_null(rows.y_sum, row * cols_)),
         x_out_(row_or_null(rows.x_out, row * cols_)),
         input_(row_or_null(rows.input, row * cols_)),
+        merged_(as_floats(input_, rows.scratch)),
         u_waits_(kTwo && x_norm_.present() && x_sum_ != nullptr && input_ != nullptr),
         past_cache_(u_waits_ && can_store_past_cache(x_sum_, cols_)),
         u_row_(u_waits_ ? x_out_ : x_sum_) {}
@@ -117,7 +119,7 @@ class ForwardRow {
       if (y_norm_.present()) merged = y_norm_.affine(access, i, y_norm_.normalised(merged));
       if constexpr (kTwo) merged = hn::Add(scaled_x(access, i, access.load(d, u_row + i)), merged);
       if (input_norm_.present()) {
-        access.store(merged, d, input_ + i);
+        access.store(merged, d, merged_ + i);
         merged = access.zero_outside(d, merged);
         sums.add(merged, merged);
       } else {
@@ -132,7 +134,7 @@ class ForwardRow {
     const auto scale = hn::Set(d, input_scale_);
     for_each_vector(0, cols_, [&](int64_t i, auto access) HWY_ATTR {
       prefetch(cols_ + i, x_sum_through_cache(), y_sum_);
-      const auto normed = input_norm_.normalised(access.load(d, input_ + i));
+      const auto normed = input_norm_.normalised(access.load(d, merged_ + i));
       access.store(hn::Mul(input_norm_.affine(access, i, normed), scale), d, input_ + i);
     });
   }
@@ -168,13 +170,14 @@ class ForwardRow {
   RowNormAt<kLayer, Known::x> x_norm_;
   RowNormAt<kLayer, Known::y> y_norm_;
   RowNormAt<kLayer, Known::input> input_norm_;
-  const float* branch_;
+  const T* branch_;
   const float* x_;
   const float* y_;
   float* x_sum_;
   float* y_sum_;
   float* x_out_;
-  float* input_;
+  T* input_;
+  float* merged_;  // m on the way to I
   // Nobody but backward reads U when X is normalised. So it waits in X's place and goes to x_sum at its last reading,
   // past the caches: a plain store would first fetch from memory what it overwrites.
   bool u_waits_;
@@ -183,9 +186,9 @@ class ForwardRow {
 };
 
 // Everything is inlined: a loop's running sums and the pointers above would otherwise live in memory.
-template <bool kLayer, bool kTwo, class Known>
-HWY_FLATTEN void forward_row(const Junction& junction, const JunctionRows& rows, int64_t row) {
-  ForwardRow<kLayer, kTwo, Known>(junction, rows, row).run();
+template <bool kLayer, bool kTwo, class Known, class T>
+HWY_FLATTEN void forward_row(const Junction& junction, const JunctionRowsOf<T>& rows, int64_t row) {
+  ForwardRow<kLayer, kTwo, Known, T>(junction, rows, row).run();
 }
 
 }  // namespace siamese::kernels::HWY_NAMESPACE

@@ -15,6 +15,10 @@ namespace siamese::kernels::HWY_NAMESPACE {
 using FloatVector = hn::Vec<Floats>;
 using DoubleVector = hn::Vec<Doubles>;
 
+// Where a row waits as floats on its way to `row`: there, unless it is bfloat16.
+HWY_INLINE float* as_floats(float* row, float*) { return row; }
+HWY_INLINE float* as_floats(Bfloat16*, float* scratch) { return scratch; }
+
 // Sums over a row of a (if kFirst) and of a b, in double, of vectors that are 0 outside the row.
 template <bool kFirst>
 class RowSums {

@@ -1,11 +1,14 @@
 // The loops every kernel is made of, included once per SIMD target: `for_each_vector` (element-wise) and
 // `sum_in_double` (statistics; `two_sums_in_double` for two at once). A loop body is written once and called with an
 // access object that reads and writes a whole vector or the first few lanes of one, so the end of a row gets the same
-// arithmetic as its middle.
+// arithmetic as its middle. Arrays are floats, or bfloat16, which become floats as they are read and are rounded as
+// they are written (kernels/bfloat16.h).
 #include <cstdint>
+#include <cstring>
 
 #include "hwy/highway.h"
 
+#include "siamese/kernels/bfloat16.h"
 #include "siamese/kernels/past_cache.h"
 
 #if defined(SIAMESE_KERNELS_VECTORS_INL_H_) == defined(HWY_TARGET_TOGGLE)
@@ -28,10 +31,41 @@ using Floats = hn::ScalableTag<float>;
 using Doubles = hn::ScalableTag<double>;
 using FloatsOfDoubles = hn::Rebind<float, Doubles>;  // as many floats as a vector holds doubles
 
+// Sixteen bits each, as many as D has floats.
+template <class D>
+using HalfBits = hn::Rebind<uint16_t, D>;
+
+template <class D>
+HWY_INLINE hn::Vec<D> widened(D d, hn::Vec<HalfBits<D>> bits) {
+  return hn::BitCast(d, hn::ShiftLeft<16>(hn::PromoteTo(hn::RebindToUnsigned<D>(), bits)));
+}
+
+// To the nearest, ties to even: half a unit of the last digit less one bit, and that bit where the digit is odd. A NaN
+// would become an infinity or a zero that way: it gets the digit that says so.
+template <class D>
+HWY_INLINE hn::Vec<HalfBits<D>> rounded(D d, hn::Vec<D> values) {
+  const hn::RebindToUnsigned<D> du;
+  const auto bits = hn::BitCast(du, values);
+  const auto upper = hn::ShiftRight<16>(bits);
+  const auto odd = hn::And(upper, hn::Set(du, 1));
+  const auto near = hn::ShiftRight<16>(hn::Add(bits, hn::Add(odd, hn::Set(du, 0x7FFF))));
+  const auto nan = hn::BitCast(d, hn::Or(upper, hn::Set(du, 0x40)));
+  const auto chosen = hn::IfThenElse(hn::IsNaN(values), nan, hn::BitCast(d, near));
+  return hn::DemoteTo(HalfBits<D>(), hn::BitCast(hn::RebindToSigned<D>(), chosen));
+}
+
 struct WholeVector {
   template <class D>
   HWY_INLINE hn::Vec<D> load(D d, const float* from) const {
     return hn::LoadU(d, from);
+  }
+  template <class D>
+  HWY_INLINE hn::Vec<D> load(D d, const Bfloat16* from) const {
+    return widened(d, hn::LoadU(HalfBits<D>(), &from->bits));
+  }
+  template <class D>
+  HWY_INLINE void store(hn::Vec<D> values, D d, Bfloat16* to) const {
+    hn::StoreU(rounded(d, values), HalfBits<D>(), &to->bits);
   }
   template <class D>
   HWY_INLINE void store(hn::Vec<D> values, D d, float* to) const {
@@ -68,6 +102,18 @@ struct PartVector {
 #endif
   }
   template <class D>
+  HWY_INLINE hn::Vec<D> load(D d, const Bfloat16* from) const {
+    HWY_ALIGN uint16_t lanes[hn::MaxLanes(D())] = {};
+    std::memcpy(lanes, from, count * sizeof(uint16_t));
+    return widened(d, hn::Load(HalfBits<D>(), lanes));
+  }
+  template <class D>
+  HWY_INLINE void store(hn::Vec<D> values, D d, Bfloat16* to) const {
+    HWY_ALIGN uint16_t lanes[hn::MaxLanes(D())];
+    hn::Store(rounded(d, values), HalfBits<D>(), lanes);
+    std::memcpy(to, lanes, count * sizeof(uint16_t));
+  }
+  template <class D>
   HWY_INLINE hn::Vec<D> zero_outside(D d, hn::Vec<D> values) const {
     return hn::IfThenElseZero(hn::FirstN(d, count), values);
   }
@@ -79,6 +125,10 @@ HWY_INLINE void store_result(Access access, bool past_cache, hn::Vec<Floats> val
   const Floats d;
   if (past_cache) return hn::Stream(values, d, to);
   access.store(values, d, to);
+}
+template <class Access>
+HWY_INLINE void store_result(Access access, bool, hn::Vec<Floats> values, Bfloat16* to) {
+  access.store(values, Floats(), to);
 }
 
 // The row that begins `at` floats into an array; null when there is no array.

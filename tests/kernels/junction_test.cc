@@ -109,7 +109,7 @@ TEST_P(Junctions, StoresPastTheCacheGiveTheSameBits) {
         }
         expect_equal(aligned.forward, example.expected().forward, 0, text(c, layer, cols));
       }
-      ASSERT_FALSE(can_store_past_cache(nullptr, 24));
+      ASSERT_FALSE(can_store_past_cache(static_cast<const float*>(nullptr), 24));
     }
   }
 }

@@ -1,0 +1,230 @@
+// A kernel on bfloat16 arrays gives what it gives on the same numbers as floats, rounded once: to the bit.
+#include "siamese/kernels/bfloat16.h"
+
+#include <limits>
+
+#include "tests/kernels/kernel_testing.h"
+
+#include "siamese/kernels/activation.h"
+#include "siamese/kernels/attention.h"
+#include "siamese/kernels/cross_entropy.h"
+#include "siamese/kernels/junction.h"
+
+namespace siamese::kernels {
+namespace bfloat16_test {
+
+SIAMESE_AT_EVERY_SIMD_LEVEL(Bfloat16Kernels);
+
+using Halves = std::vector<Bfloat16>;
+
+Halves rounded(const std::vector<float>& values) {
+  Halves halves;
+  for (const float value : values) halves.push_back(to_bfloat16(value));
+  return halves;
+}
+
+std::vector<float> floats_of(const Halves& halves) {
+  std::vector<float> values;
+  for (const Bfloat16 half : halves) values.push_back(to_float(half));
+  return values;
+}
+
+void expect_rounded(const Halves& actual, const std::vector<float>& exact, const std::string& what) {
+  ASSERT_EQ(actual.size(), exact.size()) << what;
+  for (size_t i = 0; i < exact.size(); ++i) {
+    ASSERT_EQ(actual[i].bits, to_bfloat16(exact[i]).bits) << what << "[" << i << "] of " << exact[i];
+  }
+}
+
+Halves random_halves(int64_t size, const std::string& name, double center = 0, double scale = 1) {
+  return rounded(random_floats(size, name, center, scale));
+}
+
+size_t sized(int64_t size) { return static_cast<size_t>(size); }
+
+TEST(Bfloat16, RoundsToTheNearestTiesToEven) {
+  EXPECT_EQ(to_bfloat16(1.0F).bits, 0x3F80);
+  EXPECT_EQ(to_bfloat16(1.0F + 0x1p-8F).bits, 0x3F80);             // a tie, down to even
+  EXPECT_EQ(to_bfloat16(1.0F + 0x1p-7F + 0x1p-8F).bits, 0x3F82);   // a tie, up to even
+  EXPECT_EQ(to_bfloat16(1.0F + 0x1p-8F + 0x1p-20F).bits, 0x3F81);  // above a tie
+  EXPECT_EQ(to_bfloat16(std::numeric_limits<float>::max()).bits, 0x7F80);
+  EXPECT_EQ(to_bfloat16(-std::numeric_limits<float>::infinity()).bits, 0xFF80);
+  EXPECT_EQ(to_bfloat16(-0.0F).bits, 0x8000);
+  EXPECT_TRUE(std::isnan(to_float(to_bfloat16(std::bit_cast<float>(0x7F800001U)))));
+  EXPECT_TRUE(std::isnan(to_float(to_bfloat16(std::bit_cast<float>(0xFFFFFFFFU)))));
+}
+
+// gelu of large numbers is the number itself: what is stored is what was loaded, and every rounding is seen by
+// swiglu's product. NaN and infinities pass.
+TEST_P(Bfloat16Kernels, Activations) {
+  for (const auto kind : {Activation::swiglu, Activation::gelu, Activation::gelu_tanh}) {
+    for (const int64_t cols : kWidths) {
+      constexpr int64_t kRows = 3;
+      const int64_t wide = kind == Activation::swiglu ? 2 * cols : cols;
+      Halves x = random_halves(kRows * wide, "x", 0, 3);
+      if (cols > 16) x[3] = to_bfloat16(std::numeric_limits<float>::quiet_NaN());
+      if (cols > 16) x[5] = to_bfloat16(std::numeric_limits<float>::infinity());
+      const Halves dy = random_halves(kRows * cols, "dy");
+      Halves y(sized(kRows * cols)), again(y.size()), dx(x.size());
+      activation_forward(kind, x.data(), y.data(), 0, 1, cols);
+      activation_forward(kind, x.data(), y.data(), 1, kRows, cols);
+      activation_backward(kind, x.data(), dy.data(), dx.data(), again.data(), 0, kRows, cols);
+      const std::vector<float> exact_x = floats_of(x), exact_dy = floats_of(dy);
+      std::vector<float> exact_y(y.size()), exact_dx(x.size());
+      activation_forward(kind, exact_x.data(), exact_y.data(), 0, kRows, cols);
+      activation_backward(kind, exact_x.data(), exact_dy.data(), exact_dx.data(), nullptr, 0, kRows, cols);
+      expect_rounded(y, exact_y, "y " + std::to_string(cols));
+      expect_rounded(again, exact_y, "y again " + std::to_string(cols));
+      expect_rounded(dx, exact_dx, "dx " + std::to_string(cols));
+      if (HasFatalFailure()) return;
+    }
+  }
+}
+
+TEST_P(Bfloat16Kernels, CrossEntropy) {
+  constexpr int64_t kRows = 3;
+  const std::vector<float> weights = {1, 0, 0.5F};
+  for (const int64_t vocab : {1, 2, 31, 32, 33, 257, 5000}) {
+    const Halves logits = random_halves(kRows * vocab, "logits", 0, 3);
+    const std::vector<int64_t> targets = {0, vocab / 2, vocab - 1};
+    Halves gradient = logits, kept = logits;
+    std::vector<float> exact = floats_of(logits), nll(3), z(3), exact_nll(3), exact_z(3);
+    cross_entropy_with_gradient({gradient.data(), targets.data(), weights.data(), nll.data(), z.data(), vocab}, 0.3,
+                                0.01, 0, kRows);
+    cross_entropy_with_gradient({exact.data(), targets.data(), weights.data(), exact_nll.data(), exact_z.data(), vocab},
+                                0.3, 0.01, 0, kRows);
+    EXPECT_EQ(nll, exact_nll);
+    EXPECT_EQ(z, exact_z);
+    expect_rounded(gradient, exact, "gradient " + std::to_string(vocab));
+    cross_entropy({kept.data(), targets.data(), weights.data(), nll.data(), z.data(), vocab}, 0, kRows);
+    EXPECT_EQ(nll, exact_nll);
+    expect_rounded(kept, floats_of(logits), "the logits stay");
+    if (HasFatalFailure()) return;
+  }
+}
+
+// Backward from the rounded output, as it is kept.
+TEST_P(Bfloat16Kernels, Attention) {
+  for (const int64_t dim : {1, 8, 20, 33, 64}) {
+    for (const int64_t tokens : {1, 7, 33, 130}) {
+      const AttentionShape s{2, tokens, 4, 2, dim, tokens != 33, 1e-5F};
+      const Halves qkv = random_halves(s.batch * tokens * 8 * dim, "qkv", 0.2);
+      const Halves d_out = random_halves(s.batch * tokens * 4 * dim, "d_out");
+      const std::vector<float> exact_qkv = floats_of(qkv), exact_d_out = floats_of(d_out);
+      const std::vector<float> gain = random_floats(dim, "gain", 1, 0.5);
+      const std::vector<float> cos = random_floats(tokens * (dim / 2), "cos"), sin = random_floats(tokens * dim, "sin");
+      const float* const rope_cos = dim % 2 == 0 ? cos.data() : nullptr;
+      const float* const rope_sin = dim % 2 == 0 ? sin.data() : nullptr;
+      const AttentionInputsOf<Bfloat16> half{qkv.data(), rope_cos, rope_sin, gain.data(), nullptr, gain.data()};
+      const AttentionInputs exact{exact_qkv.data(), rope_cos, rope_sin, gain.data(), nullptr, gain.data()};
+      Halves out(d_out.size()), d_qkv(qkv.size());
+      std::vector<float> exact_out(d_out.size()), exact_d_qkv(qkv.size());
+      std::vector<float> lse(sized(s.batch * 4 * tokens)), exact_lse(lse.size());
+      std::vector<float> d_gains(sized(s.tasks() * 3 * dim)), exact_d_gains(d_gains.size());
+      std::vector<float> scratch(sized(attention_backward_scratch(s) + attention_forward_scratch(s)));
+      attention_forward(s, half, out.data(), lse.data(), scratch.data(), 0, s.tasks());
+      attention_forward(s, exact, exact_out.data(), exact_lse.data(), scratch.data(), 0, s.tasks());
+      const std::string what = "D" + std::to_string(dim) + " T" + std::to_string(tokens);
+      expect_rounded(out, exact_out, "out " + what);
+      EXPECT_EQ(lse, exact_lse) << what;
+      exact_out = floats_of(out);
+      attention_backward(s, half, {out.data(), lse.data(), d_out.data(), d_qkv.data(), d_gains.data()}, scratch.data(),
+                         0, s.tasks());
+      attention_backward(s, exact,
+                         {exact_out.data(), lse.data(), exact_d_out.data(), exact_d_qkv.data(), exact_d_gains.data()},
+                         scratch.data(), 0, s.tasks());
+      expect_rounded(d_qkv, exact_d_qkv, "d_qkv " + what);
+      EXPECT_EQ(d_gains, exact_d_gains) << what;
+      if (HasFatalFailure()) return;
+    }
+  }
+}
+
+// A junction with one or two streams and any set of norms, on floats or bfloat16.
+template <class T>
+struct JunctionRun {
+  JunctionRun(int64_t width, bool two_streams, int norms, bool layer)
+      : cols(width), two(two_streams), gain(random_floats(width, "gain", 1, 0.5)) {
+    junction.layer = layer;
+    junction.cols = cols;
+    junction.x_branch = 0.7F;
+    junction.y_branch = 1.25F;
+    junction.input_scale = 0.75F;
+    RowNorm* const all[] = {&junction.branch_norm, &junction.x_norm, &junction.y_norm, &junction.input_norm};
+    for (int i = 0; i < 4; ++i) {
+      if ((norms >> i & 1) == 0 || (i == 1 && !two)) continue;
+      all[i]->present = true;
+      all[i]->eps = 1e-5F;
+      all[i]->gain = gain.data();
+      all[i]->mean = statistics.data() + (2 * i) * kRows;
+      all[i]->rstd = statistics.data() + (2 * i + 1) * kRows;
+    }
+  }
+
+  void run(const std::vector<T>& branch, const std::vector<T>& d_input) {
+    const auto x = random_floats(kRows * cols, "x"), y = random_floats(kRows * cols, "y");
+    const auto d_x_out = random_floats(kRows * cols, "d_x_out"), d_y_sum = random_floats(kRows * cols, "d_y_sum");
+    JunctionRowsOf<T> rows;
+    rows.branch = branch.data();
+    rows.x = two ? x.data() : nullptr;
+    rows.y = y.data();
+    rows.x_sum = two ? x_sum.data() : nullptr;
+    rows.y_sum = y_sum.data();
+    rows.x_out = junction.x_norm.present ? x_out.data() : nullptr;
+    rows.input = input.data();
+    rows.scratch = scratch.data();
+    junction_forward(junction, rows, 0, kRows);
+    JunctionGradientsOf<T> back;
+    back.branch = branch.data();
+    back.x_sum = two ? x_sum.data() : nullptr;
+    back.y_sum = y_sum.data();
+    back.d_x_out = two ? d_x_out.data() : nullptr;
+    back.d_y_sum = d_y_sum.data();
+    back.d_input = d_input.data();
+    back.d_x = two ? d_x.data() : nullptr;
+    back.d_y = d_y.data();
+    back.d_branch = d_branch.data();
+    back.input_norm.gain = d_gain.data();
+    back.scratch = scratch.data();
+    junction_backward(junction, back, 0, kRows);
+  }
+
+  static constexpr int64_t kRows = 3;
+  int64_t cols;
+  bool two;
+  Junction junction;
+  std::vector<float> gain;
+  std::vector<float> statistics = std::vector<float>(8 * kRows);
+  std::vector<float> scratch = std::vector<float>(sized(kJunctionScratchRows * cols));
+  std::vector<float> x_sum = std::vector<float>(sized(kRows * cols)), y_sum = x_sum, x_out = x_sum, d_x = x_sum,
+                     d_y = x_sum;
+  std::vector<float> d_gain = std::vector<float>(sized(cols));
+  std::vector<T> input = std::vector<T>(sized(kRows * cols)), d_branch = input;
+};
+
+TEST_P(Bfloat16Kernels, Junction) {
+  for (const int64_t cols : {1, 16, 31, 33, 100, 257}) {
+    for (int which = 0; which < 64; ++which) {
+      const bool two = (which & 16) != 0, layer = (which & 32) != 0;
+      const Halves branch = random_halves(3 * cols, "branch"), d_input = random_halves(3 * cols, "d_input");
+      JunctionRun<Bfloat16> half(cols, two, which & 15, layer);
+      JunctionRun<float> exact(cols, two, which & 15, layer);
+      half.run(branch, d_input);
+      exact.run(floats_of(branch), floats_of(d_input));
+      const std::string what = std::to_string(which) + " at " + std::to_string(cols);
+      EXPECT_EQ(half.x_sum, exact.x_sum) << what;
+      EXPECT_EQ(half.y_sum, exact.y_sum) << what;
+      EXPECT_EQ(half.x_out, exact.x_out) << what;
+      EXPECT_EQ(half.statistics, exact.statistics) << what;
+      expect_rounded(half.input, exact.input, "input " + what);
+      EXPECT_EQ(half.d_x, exact.d_x) << what;
+      EXPECT_EQ(half.d_y, exact.d_y) << what;
+      EXPECT_EQ(half.d_gain, exact.d_gain) << what;
+      expect_rounded(half.d_branch, exact.d_branch, "d_branch " + what);
+      if (HasFailure()) return;
+    }
+  }
+}
+
+}  // namespace bfloat16_test
+}  // namespace siamese::kernels
