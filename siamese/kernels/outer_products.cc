@@ -1,7 +1,7 @@
 #include "siamese/kernels/outer_products.h"
 
 #include <algorithm>
-#include <cstring>
+#include <bit>
 #include <utility>
 
 #undef HWY_TARGET_INCLUDE
@@ -10,6 +10,7 @@
 
 #include "hwy/highway.h"
 
+#include "siamese/kernels/simd.h"
 #include "siamese/kernels/tile_product-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -21,7 +22,9 @@ namespace siamese::kernels::HWY_NAMESPACE {
 //     for each slab of columns n of dy                              Slab; dy copied into `slab`
 //       for each tile, kOutputs of these n by a panel of these k    add_tile; summed over these m in registers
 // A panel is two vectors of columns of x, row after row; a tile's columns of dy lie likewise. While the tiles of a slab
-// are computed, the next slab (which may belong to the next block) is copied part by part.
+// are computed, the next slab (which may belong to the next block) is copied part by part. What is copied are floats,
+// or lanes of two bfloat16 from two rows (Pairs), which one instruction multiplies and adds: a step of a tile then is
+// two rows.
 //
 // Who owns what: dy, x, dw and the scratch are the caller's. The scratch is [panels of a block | slab | slab], the two
 // slabs in turns. Sizes: a tile's columns of dy (256 rows of 12 floats) stay in the first cache while the panels come
@@ -34,7 +37,64 @@ inline constexpr int64_t kSlabOutputs = 8 * kOutputs;
 
 HWY_INLINE int64_t parts_of(int64_t size, int64_t part) { return (size + part - 1) / part; }
 
+template <class Kind>
+HWY_INLINE int64_t steps_of(int64_t rows) {
+  return parts_of(rows, Kind::kRows);
+}
+
+// The other row of a step; null where it has none.
+template <class Kind, class T>
+HWY_INLINE const T* second_row(const T* first, int64_t stride, int64_t step, int64_t rows) {
+  return Kind::kRows == 2 && step * 2 + 1 < rows ? first + stride : nullptr;
+}
+
+// Floats as they are.
+struct Singles {
+  using Input = float;
+  using Multiply = MultiplyAdd;
+  static constexpr int64_t kRows = 1;  // of dy and x in a step
+  template <class Access>
+  static HWY_INLINE FloatVector load(Access access, const float* from, const float*) {
+    return access.load(Floats(), from);
+  }
+  static HWY_INLINE float load(const float* from, const float*) { return *from; }
+};
+
+// bfloat16 as floats, for a CPU that has no products of them.
+struct Widened {
+  using Input = Bfloat16;
+  using Multiply = MultiplyAdd;
+  static constexpr int64_t kRows = 1;
+  template <class Access>
+  static HWY_INLINE FloatVector load(Access access, const Bfloat16* from, const Bfloat16*) {
+    return access.load(Floats(), from);
+  }
+  static HWY_INLINE float load(const Bfloat16* from, const Bfloat16*) { return to_float(*from); }
+};
+
+#if SIAMESE_KERNELS_BFLOAT16_PAIRS
+// Two rows in a lane, the second in its upper half; null: a row of zeros.
+struct Pairs {
+  using Input = Bfloat16;
+  using Multiply = MultiplyAddPairs;
+  static constexpr int64_t kRows = 2;
+  template <class Access>
+  static HWY_INLINE FloatVector load(Access access, const Bfloat16* first, const Bfloat16* second) {
+    const Floats d;
+    const hn::RebindToUnsigned<Floats> du;
+    const auto low = hn::ShiftRight<16>(hn::BitCast(du, access.load(d, first)));
+    if (second == nullptr) return hn::BitCast(d, low);
+    return hn::BitCast(d, hn::Or(low, hn::BitCast(du, access.load(d, second))));
+  }
+  static HWY_INLINE float load(const Bfloat16* first, const Bfloat16* second) {
+    const uint32_t high = second == nullptr ? 0 : second->bits;
+    return std::bit_cast<float>(high << 16 | first->bits);
+  }
+};
+#endif
+
 // The largest equal blocks of x. Their rows depend on nothing but the number of rows, since they set the order of sums.
+// Rows are counted in steps.
 struct Blocks {
   Blocks(int64_t all_rows, int64_t in)
       : panel(kPanelVectors * static_cast<int64_t>(hn::Lanes(Floats()))),
@@ -51,26 +111,32 @@ struct Blocks {
 
 int64_t outer_products_scratch(int64_t rows, int64_t /*out*/, int64_t in) {
   if (rows <= 0 || in <= 0) return 0;
-  const Blocks blocks(rows, in);
-  return blocks.rows * (blocks.columns + 2 * kSlabOutputs);
+  const auto floats = [&](int64_t steps) {
+    const Blocks blocks(steps, in);
+    return blocks.rows * (blocks.columns + 2 * kSlabOutputs);
+  };
+  return std::max(floats(rows), floats(parts_of(rows, 2)));  // of single rows and of pairs
 }
 
 // `columns` columns of x as panels, each of its rows next to one another; the last one is filled up with zeros.
-HWY_INLINE void pack_panels(const float* x, int64_t stride, int64_t rows, int64_t columns, int64_t panel, float* to) {
+template <class Kind>
+HWY_INLINE void pack_panels(const typename Kind::Input* x, int64_t stride, int64_t rows, int64_t columns, int64_t panel,
+                            float* to) {
   const Floats d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  for (int64_t column = 0; column < columns; column += panel, to += rows * panel) {
+  for (int64_t column = 0; column < columns; column += panel, to += steps_of<Kind>(rows) * panel) {
     const int64_t count = std::min(panel, columns - column);
-    if (count == panel) {
-      for (int64_t row = 0; row < rows; ++row) {
-        for (int v = 0; v < kPanelVectors; ++v) {
-          hn::StoreU(hn::LoadU(d, x + row * stride + column + v * lanes), d, to + row * panel + v * lanes);
+    for (int64_t step = 0; step < steps_of<Kind>(rows); ++step) {
+      const auto* const first = x + step * Kind::kRows * stride + column;
+      const auto* const second = second_row<Kind>(first, stride, step, rows);
+      for (int64_t i = 0; i < panel; i += lanes) {
+        FloatVector values = hn::Zero(d);
+        if (i + lanes <= count) {
+          values = Kind::load(WholeVector(), first + i, row_or_null(second, i));
+        } else if (i < count) {
+          values = Kind::load(PartVector{static_cast<size_t>(count - i)}, first + i, row_or_null(second, i));
         }
-      }
-    } else {
-      for (int64_t row = 0; row < rows; ++row) {
-        for (int64_t i = 0; i < count; ++i) to[row * panel + i] = x[row * stride + column + i];
-        for (int64_t i = count; i < panel; ++i) to[row * panel + i] = 0;
+        hn::StoreU(values, d, to + step * panel + i);
       }
     }
   }
@@ -79,50 +145,64 @@ HWY_INLINE void pack_panels(const float* x, int64_t stride, int64_t rows, int64_
 // Columns of dy as tiles of kOutputs columns (the last may be narrower), each of its rows next to one another. They
 // are copied in `calls` parts: the rows of dy lie far apart, so that the hardware does not foresee them, and each part
 // prefetches the next.
+template <class Kind>
 class Slab {
+  using Input = typename Kind::Input;
+
  public:
   Slab() = default;  // nothing to copy
-  Slab(const float* dy, int64_t stride, int64_t rows, int64_t outputs, int64_t calls, float* to)
-      : dy_(dy), stride_(stride), rows_(rows), outputs_(outputs), part_(parts_of(rows, calls)), to_(to) {
+  Slab(const Input* dy, int64_t stride, int64_t rows, int64_t outputs, int64_t calls, float* to)
+      : dy_(dy),
+        stride_(stride),
+        rows_(rows),
+        steps_(steps_of<Kind>(rows)),
+        outputs_(outputs),
+        part_(parts_of(steps_, calls)),
+        to_(to) {
     prefetch_rows(0, part_);
   }
 
   HWY_INLINE void pack_part() {
-    const int64_t end = std::min(rows_, next_ + part_);
-    prefetch_rows(end, std::min(rows_, end + part_));
+    const int64_t end = std::min(steps_, next_ + part_);
+    prefetch_rows(end, std::min(steps_, end + part_));
     for (; next_ < end; ++next_) pack(next_);
   }
   HWY_INLINE void pack_rest() {
-    for (; next_ < rows_; ++next_) pack(next_);
+    for (; next_ < steps_; ++next_) pack(next_);
   }
 
  private:
   HWY_INLINE void prefetch_rows(int64_t begin, int64_t end) const {
-    for (int64_t row = begin; row < end; ++row) {
-      const float* const from = dy_ + row * stride_;
-      for (int64_t i = 0; i < outputs_; i += kLineFloats) __builtin_prefetch(from + i, 0, 3);
+    constexpr int64_t kLine = kLineFloats * static_cast<int64_t>(sizeof(float) / sizeof(Input));
+    for (int64_t row = begin * Kind::kRows; row < std::min(rows_, end * Kind::kRows); ++row) {
+      const Input* const from = dy_ + row * stride_;
+      for (int64_t i = 0; i < outputs_; i += kLine) __builtin_prefetch(from + i, 0, 3);
       __builtin_prefetch(from + outputs_ - 1, 0, 3);
     }
   }
-  HWY_INLINE void pack(int64_t row) const {
-    const float* const from = dy_ + row * stride_;
+  HWY_INLINE void pack(int64_t step) const {
+    const Input* const first = dy_ + step * Kind::kRows * stride_;
+    const Input* const second = second_row<Kind>(first, stride_, step, rows_);
     int64_t output = 0;
     for (; output + kOutputs <= outputs_; output += kOutputs) {
-      std::memcpy(to_ + output * rows_ + row * kOutputs, from + output, kOutputs * sizeof(float));
+      float* const tile = to_ + output * steps_ + step * kOutputs;
+      for (int64_t i = 0; i < kOutputs; ++i) tile[i] = Kind::load(first + output + i, row_or_null(second, output + i));
     }
-    float* const tile = to_ + output * rows_ + row * (outputs_ - output);
-    for (int64_t i = 0; output + i < outputs_; ++i) tile[i] = from[output + i];
+    float* const tile = to_ + output * steps_ + step * (outputs_ - output);
+    for (int64_t i = 0; output + i < outputs_; ++i) {
+      tile[i] = Kind::load(first + output + i, row_or_null(second, output + i));
+    }
   }
 
-  const float* dy_ = nullptr;
-  int64_t stride_ = 0, rows_ = 0, outputs_ = 0, part_ = 0;
+  const Input* dy_ = nullptr;
+  int64_t stride_ = 0, rows_ = 0, steps_ = 0, outputs_ = 0, part_ = 0;
   float* to_ = nullptr;
   int64_t next_ = 0;
 };
 
-// dw[0..kRows)[0..columns) += what `rows` rows of a tile of dy and of a panel of x give; columns: at most a panel.
-template <int kRows>
-HWY_INLINE void add_tile(const float* HWY_RESTRICT dy, int64_t dy_step, const float* HWY_RESTRICT x, int64_t rows,
+// dw[0..kRows)[0..columns) += what `steps` of a tile of dy and of a panel of x give; columns: at most a panel.
+template <int kRows, class Multiply>
+HWY_INLINE void add_tile(const float* HWY_RESTRICT dy, int64_t dy_step, const float* HWY_RESTRICT x, int64_t steps,
                          float* HWY_RESTRICT dw, int64_t in, int64_t columns) {
   const Floats d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
@@ -138,37 +218,40 @@ HWY_INLINE void add_tile(const float* HWY_RESTRICT dy, int64_t dy_step, const fl
     access.store(hn::Add(access.load(d, at), sum), d, at);
   };
   if (columns >= panel) {
-    product_tile<kRows, kPanelVectors>(dy, 1, dy_step, x, panel, rows, 0, 0,
-                                       [&](int64_t row, int64_t column, FloatVector sum)
-                                           HWY_ATTR { add(WholeVector(), row, column, sum); });
+    product_tile<kRows, kPanelVectors, Multiply>(dy, 1, dy_step, x, panel, steps, 0, 0,
+                                                 [&](int64_t row, int64_t column, FloatVector sum)
+                                                     HWY_ATTR { add(WholeVector(), row, column, sum); });
   } else {
-    product_tile<kRows, kPanelVectors>(dy, 1, dy_step, x, panel, rows, 0, 0,
-                                       [&](int64_t row, int64_t column, FloatVector sum) HWY_ATTR {
-                                         if (column + lanes <= columns) {
-                                           add(WholeVector(), row, column, sum);
-                                         } else if (column < columns) {
-                                           add(PartVector{static_cast<size_t>(columns - column)}, row, column, sum);
-                                         }
-                                       });
+    product_tile<kRows, kPanelVectors, Multiply>(
+        dy, 1, dy_step, x, panel, steps, 0, 0, [&](int64_t row, int64_t column, FloatVector sum) HWY_ATTR {
+          if (column + lanes <= columns) {
+            add(WholeVector(), row, column, sum);
+          } else if (column < columns) {
+            add(PartVector{static_cast<size_t>(columns - column)}, row, column, sum);
+          }
+        });
   }
 }
 
 // Outputs left over go in tiles of 4, 2 and 1.
-template <int kRows>
-HWY_INLINE void add_part_tile(int64_t outputs, const float* dy, int64_t dy_step, const float* x, int64_t rows,
+template <int kRows, class Multiply>
+HWY_INLINE void add_part_tile(int64_t outputs, const float* dy, int64_t dy_step, const float* x, int64_t steps,
                               float* dw, int64_t in, int64_t columns) {
   while (outputs >= kRows) {
-    add_tile<kRows>(dy, dy_step, x, rows, dw, in, columns);
+    add_tile<kRows, Multiply>(dy, dy_step, x, steps, dw, in, columns);
     outputs -= kRows;
     dy += kRows;
     dw += kRows * in;
   }
-  if constexpr (kRows > 1) add_part_tile<kRows / 2>(outputs, dy, dy_step, x, rows, dw, in, columns);
+  if constexpr (kRows > 1) add_part_tile<kRows / 2, Multiply>(outputs, dy, dy_step, x, steps, dw, in, columns);
 }
 
+template <class Kind>
 class OuterProducts {
+  using Input = typename Kind::Input;
+
  public:
-  HWY_INLINE OuterProducts(const float* dy, const float* x, float* dw, int64_t rows, int64_t out, int64_t in,
+  HWY_INLINE OuterProducts(const Input* dy, const Input* x, float* dw, int64_t rows, int64_t out, int64_t in,
                            int64_t out_begin, int64_t out_end, float* scratch)
       : dy_(dy),
         x_(x),
@@ -178,7 +261,7 @@ class OuterProducts {
         in_(in),
         out_begin_(out_begin),
         out_end_(out_end),
-        blocks_(rows, in),
+        blocks_(steps_of<Kind>(rows), in),
         panels_(scratch),
         slab_(panels_ + blocks_.rows * blocks_.columns),
         next_slab_(slab_ + blocks_.rows * kSlabOutputs) {}
@@ -188,11 +271,12 @@ class OuterProducts {
     slab_at(at, 1, slab_).pack_rest();
     for (;;) {
       if (at.output == out_begin_) {
-        pack_panels(x_ + at.row * in_ + at.column, in_, block_rows(at), block_columns(at), blocks_.panel, panels_);
+        pack_panels<Kind>(x_ + at.row * in_ + at.column, in_, block_rows(at), block_columns(at), blocks_.panel,
+                          panels_);
       }
       Place next = at;
       const bool more = advance(next);
-      Slab next_slab;
+      Slab<Kind> next_slab;
       if (more) next_slab = slab_at(next, tiles(at), next_slab_);
       add_slab(at, next_slab);
       if (!more) return;
@@ -215,44 +299,45 @@ class OuterProducts {
     at.column += blocks_.columns;
     if (at.column < in_) return true;
     at.column = 0;
-    at.row += blocks_.rows;
+    at.row += blocks_.rows * Kind::kRows;
     return at.row < rows_;
   }
 
-  HWY_INLINE int64_t block_rows(const Place& at) const { return std::min(blocks_.rows, rows_ - at.row); }
+  HWY_INLINE int64_t block_rows(const Place& at) const { return std::min(blocks_.rows * Kind::kRows, rows_ - at.row); }
   HWY_INLINE int64_t block_columns(const Place& at) const { return std::min(blocks_.columns, in_ - at.column); }
   HWY_INLINE int64_t slab_outputs(const Place& at) const { return std::min(kSlabOutputs, out_end_ - at.output); }
   HWY_INLINE int64_t tiles(const Place& at) const {
     return parts_of(slab_outputs(at), kOutputs) * parts_of(block_columns(at), blocks_.panel);
   }
 
-  HWY_INLINE Slab slab_at(const Place& at, int64_t calls, float* to) const {
-    return Slab(dy_ + at.row * out_ + at.output, out_, block_rows(at), slab_outputs(at), calls, to);
+  HWY_INLINE Slab<Kind> slab_at(const Place& at, int64_t calls, float* to) const {
+    return Slab<Kind>(dy_ + at.row * out_ + at.output, out_, block_rows(at), slab_outputs(at), calls, to);
   }
 
   // The tiles of a slab with the block's panels; after each, a part of the next slab.
-  HWY_INLINE void add_slab(const Place& at, Slab& next_slab) const {
-    const int64_t rows = block_rows(at);
+  HWY_INLINE void add_slab(const Place& at, Slab<Kind>& next_slab) const {
+    using Multiply = typename Kind::Multiply;
+    const int64_t steps = steps_of<Kind>(block_rows(at));
     const int64_t columns = block_columns(at);
     const int64_t all_outputs = slab_outputs(at);
     for (int64_t output = 0; output < all_outputs; output += kOutputs) {
       const int64_t outputs = std::min<int64_t>(kOutputs, all_outputs - output);
-      const float* const tile_dy = slab_ + output * rows;
+      const float* const tile_dy = slab_ + output * steps;
       for (int64_t i = 0; i < columns; i += blocks_.panel) {
         float* const tile_dw = dw_ + (at.output + output) * in_ + at.column + i;
-        const float* const panel = panels_ + i * rows;
+        const float* const panel = panels_ + i * steps;
         if (outputs == kOutputs) {
-          add_tile<kOutputs>(tile_dy, kOutputs, panel, rows, tile_dw, in_, columns - i);
+          add_tile<kOutputs, Multiply>(tile_dy, kOutputs, panel, steps, tile_dw, in_, columns - i);
         } else {
-          add_part_tile<4>(outputs, tile_dy, outputs, panel, rows, tile_dw, in_, columns - i);
+          add_part_tile<4, Multiply>(outputs, tile_dy, outputs, panel, steps, tile_dw, in_, columns - i);
         }
         next_slab.pack_part();
       }
     }
   }
 
-  const float* dy_;
-  const float* x_;
+  const Input* dy_;
+  const Input* x_;
   float* dw_;
   int64_t rows_, out_, in_, out_begin_, out_end_;
   Blocks blocks_;
@@ -261,10 +346,18 @@ class OuterProducts {
   float* next_slab_;
 };
 
-void add_outer_products(const float* dy, const float* x, float* dw, int64_t rows, int64_t out, int64_t in,
-                        int64_t out_begin, int64_t out_end, float* scratch) {
-  if (rows <= 0 || in <= 0 || out_begin >= out_end) return;
-  OuterProducts(dy, x, dw, rows, out, in, out_begin, out_end, scratch).run();
+void add_outer_products_of_floats(const float* dy, const float* x, float* dw, int64_t rows, int64_t out, int64_t in,
+                                  int64_t out_begin, int64_t out_end, float* scratch) {
+  OuterProducts<Singles>(dy, x, dw, rows, out, in, out_begin, out_end, scratch).run();
+}
+
+void add_outer_products_of_bfloat16(const Bfloat16* dy, const Bfloat16* x, float* dw, int64_t rows, int64_t out,
+                                    int64_t in, int64_t out_begin, int64_t out_end, float* scratch, bool pairs) {
+#if SIAMESE_KERNELS_BFLOAT16_PAIRS
+  if (pairs) return OuterProducts<Pairs>(dy, x, dw, rows, out, in, out_begin, out_end, scratch).run();
+#endif
+  (void)pairs;
+  OuterProducts<Widened>(dy, x, dw, rows, out, in, out_begin, out_end, scratch).run();
 }
 
 }  // namespace siamese::kernels::HWY_NAMESPACE
@@ -274,7 +367,8 @@ HWY_AFTER_NAMESPACE();
 namespace siamese::kernels {
 
 HWY_EXPORT(outer_products_scratch);
-HWY_EXPORT(add_outer_products);
+HWY_EXPORT(add_outer_products_of_floats);
+HWY_EXPORT(add_outer_products_of_bfloat16);
 
 int64_t outer_products_scratch(int64_t rows, int64_t out, int64_t in) {
   return HWY_DYNAMIC_DISPATCH(outer_products_scratch)(rows, out, in);
@@ -282,7 +376,15 @@ int64_t outer_products_scratch(int64_t rows, int64_t out, int64_t in) {
 
 void add_outer_products(const float* dy, const float* x, float* dw, int64_t rows, int64_t out, int64_t in,
                         int64_t out_begin, int64_t out_end, float* scratch) {
-  HWY_DYNAMIC_DISPATCH(add_outer_products)(dy, x, dw, rows, out, in, out_begin, out_end, scratch);
+  if (rows <= 0 || in <= 0 || out_begin >= out_end) return;
+  HWY_DYNAMIC_DISPATCH(add_outer_products_of_floats)(dy, x, dw, rows, out, in, out_begin, out_end, scratch);
+}
+
+void add_outer_products(const Bfloat16* dy, const Bfloat16* x, float* dw, int64_t rows, int64_t out, int64_t in,
+                        int64_t out_begin, int64_t out_end, float* scratch) {
+  if (rows <= 0 || in <= 0 || out_begin >= out_end) return;
+  HWY_DYNAMIC_DISPATCH(add_outer_products_of_bfloat16)
+  (dy, x, dw, rows, out, in, out_begin, out_end, scratch, has_bfloat16_products());
 }
 
 }  // namespace siamese::kernels

@@ -2,6 +2,10 @@
 
 #include <algorithm>
 
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
 #include "siamese/base/check.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -38,6 +42,24 @@ std::vector<int64_t> simd_targets() {
 }
 
 std::string simd_name(int64_t target) { return hwy::TargetName(target); }
+
+bool has_bfloat16_products() {
+#if defined(__x86_64__)
+  static const bool has = __builtin_cpu_supports("avx512bf16") != 0;
+  return has;
+#else
+  return false;
+#endif
+}
+
+bool has_amx() {
+#if defined(__x86_64__)
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  return __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (d & (1U << 22)) != 0;  // AMX-BF16
+#else
+  return false;
+#endif
+}
 
 void force_simd_target(int64_t target) {
   const std::vector<int64_t> targets = simd_targets();

@@ -17,6 +17,11 @@ std::vector<int64_t> simd_targets();
 // The name of one target.
 std::string simd_name(int64_t target);
 
+// Whether this CPU multiplies bfloat16 (AVX512-BF16): about twice the products of float. AMX: a unit for them, which
+// only libraries below LibTorch use.
+bool has_bfloat16_products();
+bool has_amx();
+
 // For tests: makes every kernel use this target (one of simd_targets()), and the best one again after 0.
 // Not for use while a kernel runs in another thread.
 void force_simd_target(int64_t target);

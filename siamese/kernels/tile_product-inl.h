@@ -50,9 +50,33 @@ struct TileRange {
   int64_t vectors;  // columns of C from the left
 };
 
-template <int kRows, int kVectors, class Store>
+// sum + a b, of one number in each lane.
+struct MultiplyAdd {
+  HWY_INLINE FloatVector operator()(FloatVector a, FloatVector b, FloatVector sum) const {
+    return hn::MulAdd(a, b, sum);
+  }
+};
+
+// sum + a b, where a lane of a and b is two bfloat16: an instruction that Highway does not know yet. Only where
+// has_bfloat16_products() says that this CPU has it.
+#if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX3_DL
+#undef SIAMESE_KERNELS_BFLOAT16_PAIRS
+#define SIAMESE_KERNELS_BFLOAT16_PAIRS 1
+struct MultiplyAddPairs {
+  HWY_INLINE FloatVector operator()(FloatVector a, FloatVector b, FloatVector sum) const {
+    asm("vdpbf16ps %2, %1, %0" : "+v"(sum.raw) : "v"(a.raw), "v"(b.raw));  // NOLINT
+    return sum;
+  }
+};
+#else
+#undef SIAMESE_KERNELS_BFLOAT16_PAIRS
+#define SIAMESE_KERNELS_BFLOAT16_PAIRS 0
+#endif
+
+template <int kRows, int kVectors, class Multiply = MultiplyAdd, class Store>
 HWY_INLINE void product_tile(const float* HWY_RESTRICT a, int64_t a_row, int64_t a_step, const float* HWY_RESTRICT b,
                              int64_t b_stride, int64_t steps, int64_t row, int64_t vector, const Store& store) {
+  const Multiply multiply_add;
   const Floats d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   FloatVector sums[kRows][kVectors];
@@ -69,7 +93,7 @@ HWY_INLINE void product_tile(const float* HWY_RESTRICT a, int64_t a_row, int64_t
     for (int i = 0; i < kRows; ++i) {
       const auto a_ik = hn::Set(d, a[i * a_row]);
 #pragma GCC unroll 4
-      for (int j = 0; j < kVectors; ++j) sums[i][j] = hn::MulAdd(a_ik, b_row[j], sums[i][j]);
+      for (int j = 0; j < kVectors; ++j) sums[i][j] = multiply_add(a_ik, b_row[j], sums[i][j]);
     }
     a += a_step;
     b += b_stride;

@@ -9,6 +9,8 @@
 #include "siamese/kernels/attention.h"
 #include "siamese/kernels/cross_entropy.h"
 #include "siamese/kernels/junction.h"
+#include "siamese/kernels/outer_products.h"
+#include "siamese/kernels/reference/outer_products.h"
 
 namespace siamese::kernels {
 namespace bfloat16_test {
@@ -137,6 +139,42 @@ TEST_P(Bfloat16Kernels, Attention) {
       EXPECT_EQ(d_gains, exact_d_gains) << what;
       if (HasFatalFailure()) return;
     }
+  }
+}
+
+// Products of bfloat16 are exact, their sums are not: two rows may be added before they meet the rest, so that there
+// are fewer roundings than rows, each of the sum of magnitudes. Some CPUs take what is below the smallest normal number
+// for zero. An element does not depend on the range it is computed in.
+TEST_P(Bfloat16Kernels, OuterProducts) {
+  struct Sizes {
+    int64_t rows, out, in;
+  };
+  for (const auto& [rows, out, in] : {Sizes{1, 1, 1},
+                                      {2, 13, 33},
+                                      {3, 12, 32},
+                                      {31, 33, 31},
+                                      {257, 31, 65},
+                                      {600, 100, 7},
+                                      {601, 211, 1003},
+                                      {1025, 24, 64}}) {
+    const Halves dy = random_halves(rows * out, "dy"), x = random_halves(rows * in, "x", 0.1);
+    const auto before = random_floats(out * in, "dw", 0, 3);
+    std::vector<float> dw = before, parts = before;
+    std::vector<float> scratch(sized(outer_products_scratch(rows, out, in)));
+    add_outer_products(dy.data(), x.data(), dw.data(), rows, out, in, 0, out, scratch.data());
+    add_outer_products(dy.data(), x.data(), parts.data(), rows, out, in, 0, out / 3, scratch.data());
+    add_outer_products(dy.data(), x.data(), parts.data(), rows, out, in, out / 3, out, scratch.data());
+    ASSERT_TRUE(same_bits(dw.data(), parts.data(), out * in));
+    std::vector<double> expected = widen(before), bound = widen(before);
+    std::vector<double> wide_dy = widen(floats_of(dy)), wide_x = widen(floats_of(x));
+    reference::add_outer_products(wide_dy.data(), wide_x.data(), expected.data(), rows, out, in);
+    for (auto* values : {&wide_dy, &wide_x, &bound}) {
+      for (double& value : *values) value = std::abs(value);
+    }
+    reference::add_outer_products(wide_dy.data(), wide_x.data(), bound.data(), rows, out, in);
+    for (double& value : bound) value *= static_cast<double>(rows + 2) * kUlp;
+    expect_within(dw, expected, bound, "dw of " + std::to_string(rows) + " rows");
+    if (HasFatalFailure()) return;
   }
 }
 
