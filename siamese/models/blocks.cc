@@ -1,5 +1,7 @@
 #include "siamese/models/blocks.h"
 
+#include "siamese/ops/operand.h"
+
 namespace siamese::models {
 
 Blocks::Blocks(const nn::Scope& root, const Stack& stack, const ModelConfig& config,
@@ -34,7 +36,8 @@ Blocks::Blocks(const nn::Scope& root, const Stack& stack, const ModelConfig& con
   }
 }
 
-SublayerOutput Blocks::operator()(const residual::Site& site, const at::Tensor& input, const Sequence& sequence) const {
+SublayerOutput Blocks::operator()(const residual::Site& site, const at::Tensor& given, const Sequence& sequence) const {
+  const at::Tensor input = ops::to_operand(given);
   const auto block = static_cast<size_t>(site.block);
   if (site.kind == residual::SiteKind::attention) {
     const nn::RotaryTables* const rotary = sequence.rotary.cos.defined() ? &sequence.rotary : nullptr;

@@ -8,6 +8,7 @@
 #include "siamese/ops/embedding.h"
 #include "siamese/ops/head_loss.h"
 #include "siamese/ops/linear.h"
+#include "siamese/ops/operand.h"
 #include "siamese/ops/reduce.h"
 
 namespace siamese::models {
@@ -60,7 +61,9 @@ at::Tensor LanguageModel::hidden(const at::Tensor& tokens, const StackOptions& o
   return run(tokens, options, cache).hidden;
 }
 
-at::Tensor LanguageModel::logits(const at::Tensor& hidden) const { return ops::linear(hidden, head_.value(), {}); }
+at::Tensor LanguageModel::logits(const at::Tensor& hidden) const {
+  return ops::from_operand(ops::linear(ops::to_operand(hidden), head_.value(), {}));
+}
 
 at::Tensor LanguageModel::tokens_of(const Inputs& inputs) const {
   nn::expect_indices("tokens", inputs.tokens, {-1, -1}, config_.vocab);
@@ -79,8 +82,8 @@ Losses LanguageModel::losses(const Inputs& inputs, const LossOptions& options) c
     weights = inputs.weights.to(tokens.device()).reshape({-1});
   }
   const ops::HeadLossScales scales{1 / options.normalizer, options.z_loss / options.normalizer};
-  const ops::HeadLoss terms =
-      ops::head_loss(output.hidden.reshape({-1, config_.width}), head_.value(), targets, weights, scales);
+  const ops::HeadLoss terms = ops::head_loss(ops::to_operand(output.hidden.reshape({-1, config_.width})), head_.value(),
+                                             targets, weights, scales);
   Losses losses{terms.objective, terms.nll * scales.nll, {}};
   if (options.z_loss != 0) losses.extra.emplace_back("z_loss", terms.z * scales.z);
   if (config_.expert_count() > 0) add_router_losses(output.beside, options, losses);
@@ -93,8 +96,8 @@ Pass LanguageModel::pass(const Inputs& inputs, const StackOptions& options) cons
   const StackOutput output = run(tokens, options, nullptr);
   const at::Tensor before_last = output.hidden.narrow(1, 0, count).reshape({-1, config_.width});
   const at::Tensor targets = tokens.narrow(1, 1, count).reshape({-1});
-  const ops::HeadLoss terms =
-      ops::head_loss(before_last, head_.value(), targets, {}, {.nll = 1 / static_cast<double>(targets.numel())});
+  const ops::HeadLoss terms = ops::head_loss(ops::to_operand(before_last), head_.value(), targets, {},
+                                             {.nll = 1 / static_cast<double>(targets.numel())});
   const at::Tensor logits = this->logits(output.hidden.detach()).detach();
   Pass pass{logits, terms.objective, {}};
   const at::Tensor normalizers = at::logsumexp(logits.narrow(1, 0, count), {2});

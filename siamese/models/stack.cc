@@ -8,11 +8,13 @@
 #include <c10/core/GradMode.h>
 
 #include "siamese/models/recompute.h"
+#include "siamese/ops/operand.h"
 #include "siamese/residual/registry.h"
 
 namespace siamese::models {
 
-Stack::Stack(const nn::Scope& scope, const std::string& scheme, const residual::Build& build) : scope_(scope) {
+Stack::Stack(const nn::Scope& scope, const std::string& scheme, const residual::Build& build)
+    : scope_(scope), modulated_(build.modulated) {
   const auto parts = std::make_shared<Parts>();
   parts->topology = residual::make_topology(scheme, scope, build);
   for (int64_t index = 0; index < 2 * build.blocks; ++index) {
@@ -28,7 +30,11 @@ residual::Streams Stack::Parts::run(residual::Streams streams, size_t first, siz
                                     std::vector<at::Tensor>& beside) const {
   for (size_t i = first; i < last; ++i) {
     const residual::ReadResult read = junctions[i]->read(streams, recorder);
-    const SublayerOutput output = sublayer(sites[i], read.branch_input, conditions);
+    SublayerOutput output = sublayer(sites[i], read.branch_input, conditions);
+    // A gate, a recorder and a scheme whose read did not round take floats.
+    if (output.branch.gate.defined() || read.branch_input.scalar_type() != at::kBFloat16) {
+      output.branch.value = ops::from_operand(output.branch.value);
+    }
     if (recorder != nullptr) {
       recorder->branch(sites[i], output.input.defined() ? output.input : read.branch_input, output.branch.value);
     }
@@ -82,10 +88,16 @@ residual::Streams Stack::run_recomputed(const residual::Streams& streams, size_t
   return residual::unflatten(layout, at::TensorList(outputs).slice(0, stream_tensors));
 }
 
+bool Stack::rounds_input(const residual::Streams& streams, const StackOptions& options) const {
+  return ops::precision() == ops::Precision::bfloat16 && streams[0].scalar_type() == at::kFloat && !modulated_ &&
+         options.recorder == nullptr;
+}
+
 StackOutput Stack::operator()(const at::Tensor& embedding, const Sublayer& sublayer, const StackOptions& options,
                               const std::vector<at::Tensor>& conditions) const {
   StackOutput output;
   residual::Streams streams = parts_->topology->open(embedding);
+  streams.rounds_input = rounds_input(streams, options);
   // Streams that open as the same tensor become nodes of their own: then each gathers its gradient before they are
   // added, in the same order whether a segment is recomputed or not.
   for (auto& stream : streams.list) stream.value = at::alias(stream.value);
@@ -98,6 +110,7 @@ StackOutput Stack::operator()(const at::Tensor& embedding, const Sublayer& subla
       streams = run_recomputed(streams, first, last, sublayer, conditions, options.recorder, output.beside);
     }
   }
+  streams.rounds_input = false;
   output.hidden = parts_->topology->close(streams);
   return output;
 }

@@ -65,10 +65,13 @@ class Stack {
   residual::Streams run_recomputed(const residual::Streams& streams, size_t first, size_t last,
                                    const Sublayer& sublayer, const std::vector<at::Tensor>& conditions,
                                    residual::Recorder* recorder, std::vector<at::Tensor>& beside) const;
+  // Whether reads shall round: a family that modulates what they return, and a recorder, want floats.
+  bool rounds_input(const residual::Streams& streams, const StackOptions& options) const;
   // Of sites [first, last), junctions and sublayers.
   SegmentParameters parameters_of(size_t first, size_t last) const;
 
   nn::Scope scope_;
+  bool modulated_;
   std::shared_ptr<const Parts> parts_;
 };
 

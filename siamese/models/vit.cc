@@ -63,7 +63,7 @@ at::Tensor VisionTransformer::features(const at::Tensor& images, const StackOpti
   return (*stack_)(embedded, sublayer, options).hidden.select(1, 0);
 }
 
-at::Tensor VisionTransformer::logits(const at::Tensor& features) const { return head_(features.contiguous()); }
+at::Tensor VisionTransformer::logits(const at::Tensor& features) const { return head_.rounded(features.contiguous()); }
 
 at::Tensor VisionTransformer::labels_of(const Inputs& inputs, const at::Tensor& output) const {
   nn::expect_indices("labels", inputs.labels, {output.size(0)}, config_.classes);

@@ -4,6 +4,7 @@
 
 #include "siamese/nn/expect.h"
 #include "siamese/ops/attention.h"
+#include "siamese/ops/operand.h"
 #include "siamese/ops/rope.h"
 
 namespace siamese::nn {
@@ -44,7 +45,10 @@ at::Tensor Attention::mixed(at::Tensor qkv, const RotaryTables* rotary) const {
   if (norm_ == AttentionNorm::qk_full) {
     const int64_t kv_width = shape_.kv_heads * shape_.head_dim();
     const auto parts = qkv.split_with_sizes({shape_.width, kv_width, kv_width}, -1);
-    qkv = at::cat({q_norm_(parts[0]), k_norm_(parts[1]), parts[2]}, -1);
+    const auto normed = [](const Norm& norm, const at::Tensor& x) {
+      return norm(ops::from_operand(x)).to(x.scalar_type());
+    };
+    qkv = at::cat({normed(q_norm_, parts[0]), normed(k_norm_, parts[1]), parts[2]}, -1);
   } else {
     arguments.q_gain = q_norm_.gain().value();  // undefined for a norm that is not there
     arguments.k_gain = k_norm_.gain().value();
@@ -70,7 +74,7 @@ at::Tensor Attention::operator()(const at::Tensor& x, const RotaryTables* rotary
   }
   const int64_t head_dim = shape_.head_dim();
   const int64_t kv_width = shape_.kv_heads * head_dim;
-  const at::Tensor qkv = qkv_(x);
+  const at::Tensor qkv = ops::from_operand(qkv_(x));
   at::Tensor q = qkv.narrow(-1, 0, shape_.width);
   at::Tensor k = qkv.narrow(-1, shape_.width, kv_width);
   at::Tensor v = qkv.narrow(-1, shape_.width + kv_width, kv_width);
@@ -97,7 +101,7 @@ at::Tensor Attention::operator()(const at::Tensor& x, const RotaryTables* rotary
   cache->values.narrow(2, past, tokens).copy_(v);
   k = cache->keys.narrow(2, 0, past + tokens);
   v = cache->values.narrow(2, 0, past + tokens);
-  return out_(ops::cached_attention(q, k, v));
+  return out_(ops::cached_attention(q, k, v).to(x.scalar_type()));
 }
 
 }  // namespace siamese::nn

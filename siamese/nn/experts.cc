@@ -4,6 +4,7 @@
 
 #include "siamese/nn/expect.h"
 #include "siamese/ops/expert_feed_forward.h"
+#include "siamese/ops/operand.h"
 #include "siamese/ops/route.h"
 #include "siamese/ops/row_linear.h"
 
@@ -31,12 +32,13 @@ Experts::Experts(const Scope& scope, const ExpertsShape& shape, const Initialize
 }
 
 ExpertsResult Experts::operator()(const at::Tensor& x) const {
-  const at::Tensor flat = x.reshape({-1, shape_.width});
+  const at::Tensor flat = ops::from_operand(x).reshape({-1, shape_.width});
   // Not ops::linear: what a row chooses must not depend on the number of threads.
   const ops::Routing routing = ops::route(ops::row_linear(flat, router_.value()), shape_.per_token, shape_.renormalise);
   at::Tensor value =
       ops::expert_feed_forward(shape_.kind, flat, routing.chosen, routing.weights, in_.value(), out_.value())
-          .view(x.sizes());
+          .view(x.sizes())
+          .to(x.scalar_type());
   if (shared_.has_value()) value = value + (*shared_)(x);
   return {value, routing.balance, routing.z, routing.counts};
 }

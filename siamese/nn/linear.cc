@@ -1,6 +1,7 @@
 #include "siamese/nn/linear.h"
 
 #include "siamese/ops/linear.h"
+#include "siamese/ops/operand.h"
 
 namespace siamese::nn {
 
@@ -10,5 +11,7 @@ Linear::Linear(const Scope& scope, int64_t in, int64_t out, bool bias, const Ini
 }
 
 at::Tensor Linear::operator()(const at::Tensor& x) const { return ops::linear(x, weight_.value(), bias_.value()); }
+
+at::Tensor Linear::rounded(const at::Tensor& x) const { return ops::from_operand((*this)(ops::to_operand(x))); }
 
 }  // namespace siamese::nn

@@ -13,6 +13,8 @@ class Linear {
   Linear(const Scope& scope, int64_t in, int64_t out, bool bias, const Init& init);
 
   at::Tensor operator()(const at::Tensor& x) const;
+  // From and to floats, with operands of the run's precision (ops/operand.h).
+  at::Tensor rounded(const at::Tensor& x) const;
   const Slot& weight() const { return weight_; }
   const Slot& bias() const { return bias_; }  // undefined without one
 

@@ -6,6 +6,7 @@
 
 #include "siamese/nn/expect.h"
 #include "siamese/ops/linear.h"
+#include "siamese/ops/operand.h"
 
 namespace siamese::nn {
 
@@ -16,7 +17,8 @@ PatchEmbed::PatchEmbed(const Scope& scope, int64_t channels, int64_t patch, int6
       bias_(scope.add("bias", ParameterKind::bias, {width}, bias)) {}
 
 at::Tensor PatchEmbed::operator()(const at::Tensor& images) const {
-  return ops::linear(patches_of(images, patch_), weight_.value(), bias_.value());
+  const at::Tensor patches = ops::to_operand(patches_of(images, patch_));
+  return ops::from_operand(ops::linear(patches, weight_.value(), bias_.value()));
 }
 
 at::Tensor patches_of(const at::Tensor& images, int64_t patch) {

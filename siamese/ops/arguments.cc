@@ -75,6 +75,14 @@ const Arguments& Arguments::wide_shape(const char* name, const at::Tensor& tenso
   return *this;
 }
 
+const Arguments& Arguments::parameter(const char* name, const at::Tensor& tensor, c10::SymIntArrayRef sizes) const {
+  if (!tensor.defined()) return *this;
+  check_sizes(name, tensor, sizes);
+  const bool is_wide = tensor.scalar_type() == wide_type(first_);
+  check_type(name, tensor, is_wide ? wide_type(first_) : first_.scalar_type());
+  return *this;
+}
+
 const Arguments& Arguments::same_type(const char* name, const at::Tensor& tensor) const {
   if (tensor.defined()) check_type(name, tensor, first_.scalar_type());
   return *this;

@@ -18,6 +18,7 @@
 #include "siamese/ops/pointers.h"
 #include "siamese/ops/rope.h"
 #include "siamese/ops/scope.h"
+#include "siamese/ops/wide.h"
 
 namespace siamese::ops {
 
@@ -35,15 +36,17 @@ Heads heads_of(const at::Tensor& qkv, const AttentionArguments& arguments) {
   const auto part = [&](int64_t first, int64_t heads, const at::Tensor& gain) {
     const at::Tensor rows =
         qkv.narrow(-1, first * head_dim, heads * head_dim).reshape({qkv.size(0), qkv.size(1), heads, head_dim});
-    return gain.defined() ? plain::rms_norm(rows, gain, arguments.eps) : rows;
+    return gain.defined() ? plain::rms_norm(rows.to(gain.scalar_type()), gain, arguments.eps) : rows;
   };
   const auto rotated = [&](const at::Tensor& rows) {
-    return arguments.cos.defined() ? plain::rope(rows, arguments.cos, arguments.sin) : rows;
+    if (!arguments.cos.defined()) return rows;
+    return plain::rope(rows.to(arguments.cos.scalar_type()), arguments.cos, arguments.sin);
   };
   const at::Tensor q = rotated(part(0, arguments.heads, arguments.q_gain));
   const at::Tensor k = rotated(part(arguments.heads, arguments.kv_heads, arguments.k_gain));
   const at::Tensor v = part(arguments.heads + arguments.kv_heads, arguments.kv_heads, arguments.v_gain);
-  return {q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2)};
+  const auto operand = [&](const at::Tensor& rows) { return rows.to(qkv.scalar_type()).transpose(1, 2); };
+  return {operand(q), operand(k), operand(v)};
 }
 
 // [batch, tokens, heads * head_dim]. Outside Python LibTorch's attention knows no meta tensors; the shape is q's.
@@ -65,7 +68,7 @@ at::Tensor row_lse(const Heads& of, bool causal) {
   const at::Tensor q = of.q.to(type) / std::sqrt(static_cast<double>(of.q.size(3)));
   const at::Tensor k = of.k.to(type);
   const at::Tensor later = at::ones({tokens, tokens}, q.options().dtype(at::kBool)).triu(1);
-  const at::Tensor lse = at::empty({batch, heads, tokens}, of.q.options());
+  const at::Tensor lse = at::empty({batch, heads, tokens}, of.q.options().dtype(wide_type(of.q)));
   for (int64_t sample = 0; sample < batch; ++sample) {
     for (int64_t head = 0; head < kv_heads; ++head) {
       at::Tensor scores = at::matmul(q[sample].narrow(0, head * group, group), k[sample][head].t());
@@ -107,14 +110,14 @@ c10::SymInt check(const char* op, const at::Tensor& qkv, const AttentionArgument
                     "a last dimension of " + std::to_string(all) + " heads, q, k and v together",
                     "shape " + shape_text(qkv.sym_sizes()));
   const c10::SymInt head_dim = qkv.sym_size(2) / all;
-  arguments.shape("q_gain", given.q_gain, {head_dim}).shape("k_gain", given.k_gain, {head_dim});
-  arguments.shape("v_gain", given.v_gain, {head_dim});
+  arguments.parameter("q_gain", given.q_gain, {head_dim}).parameter("k_gain", given.k_gain, {head_dim});
+  arguments.parameter("v_gain", given.v_gain, {head_dim});
   arguments.require(given.cos.defined() == given.sin.defined(), given.cos.defined() ? "sin" : "cos",
                     "a tensor beside the other", "none");
   if (!given.cos.defined()) return head_dim;
   arguments.require(head_dim % 2 == 0, "qkv", "an even head_dim to rotate", "shape " + shape_text(qkv.sym_sizes()));
   const std::vector<c10::SymInt> table = {qkv.sym_size(1), 1, head_dim / 2};
-  arguments.shape("cos", given.cos, table).shape("sin", given.sin, table);
+  arguments.parameter("cos", given.cos, table).parameter("sin", given.sin, table);
   return head_dim;
 }
 
@@ -126,7 +129,7 @@ void check_backward(const at::Tensor& d_out, const at::Tensor& qkv, const at::Te
   Arguments(kOp, "qkv", qkv)
       .shape("d_out", d_out, sizes)
       .shape("out", out, sizes)
-      .shape("lse", lse, {qkv.sym_size(0), given.heads, qkv.sym_size(1)});
+      .wide_shape("lse", lse, {qkv.sym_size(0), given.heads, qkv.sym_size(1)});
 }
 
 AttentionArguments arguments_of(const Optional& q_gain, const Optional& k_gain, const Optional& v_gain,
@@ -165,7 +168,8 @@ Gradients plain_gradients(const at::Tensor& d_out, const at::Tensor& qkv, const 
   return {made[0], made[1], made[2], made[3]};
 }
 
-at::Tensor dense(const at::Tensor& tensor) { return tensor.defined() ? tensor.contiguous() : tensor; }
+// Floats beside whatever qkv is, dense.
+at::Tensor dense(const at::Tensor& tensor) { return tensor.defined() ? wide(tensor).contiguous() : tensor; }
 
 AttentionArguments dense(AttentionArguments arguments) {
   for (at::Tensor* const tensor :
@@ -181,9 +185,10 @@ kernels::AttentionShape shape_of(const at::Tensor& qkv, const AttentionArguments
   return {qkv.size(0), qkv.size(1), of.heads, of.kv_heads, head_dim, of.causal, static_cast<float>(of.eps)};
 }
 
-kernels::AttentionInputs inputs_of(const at::Tensor& qkv, const AttentionArguments& of) {
-  return {qkv.const_data_ptr<float>(), data_or_null(of.cos),    data_or_null(of.sin),
-          data_or_null(of.q_gain),     data_or_null(of.k_gain), data_or_null(of.v_gain)};
+template <class T>
+kernels::AttentionInputsOf<T> inputs_of(const at::Tensor& qkv, const AttentionArguments& of) {
+  return {data_of<T>(qkv),         data_or_null(of.cos),    data_or_null(of.sin),
+          data_or_null(of.q_gain), data_or_null(of.k_gain), data_or_null(of.v_gain)};
 }
 
 // The tasks on all threads; body(scratch, begin, end). What a task computes does not depend on its thread.
@@ -200,13 +205,16 @@ Made fused_made(const at::Tensor& given, const AttentionArguments& given_argumen
   const AttentionArguments arguments = dense(given_arguments);
   const auto shape = shape_of(qkv, arguments);
   at::Tensor out = at::empty({shape.batch, shape.tokens, shape.heads * shape.head_dim}, qkv.options());
-  at::Tensor lse = at::empty({shape.batch, shape.heads, shape.tokens}, qkv.options());
+  at::Tensor lse = at::empty({shape.batch, shape.heads, shape.tokens}, at::kFloat);
   if (qkv.numel() == 0) return {out, lse.fill_(-std::numeric_limits<double>::infinity())};
-  for_tasks(shape.tasks(), kernels::attention_forward_scratch(shape),
-            [&, inputs = inputs_of(qkv, arguments)](float* scratch, int64_t begin, int64_t end) {
-              kernels::attention_forward(shape, inputs, out.mutable_data_ptr<float>(), lse.mutable_data_ptr<float>(),
-                                         scratch, begin, end);
-            });
+  with_element_type(qkv, [&](auto element) {
+    using T = decltype(element);
+    for_tasks(shape.tasks(), kernels::attention_forward_scratch(shape),
+              [&, inputs = inputs_of<T>(qkv, arguments)](float* scratch, int64_t begin, int64_t end) {
+                kernels::attention_forward(shape, inputs, writable_of<T>(out), lse.mutable_data_ptr<float>(), scratch,
+                                           begin, end);
+              });
+  });
   return {out, lse};
 }
 
@@ -234,16 +242,21 @@ Gradients fused_gradients(const at::Tensor& given_d_out, const at::Tensor& given
                                   wanted[3] && arguments.v_gain.defined()};
   at::Tensor d_qkv = at::empty_like(qkv);
   at::Tensor shares;
-  if (gains[0] || gains[1] || gains[2]) shares = at::zeros({shape.tasks(), 3, shape.head_dim}, qkv.options());
-  const kernels::AttentionGradients gradients{out.const_data_ptr<float>(), lse.const_data_ptr<float>(),
-                                              d_out.const_data_ptr<float>(), d_qkv.mutable_data_ptr<float>(),
-                                              writable_or_null(shares)};
-  for_tasks(qkv.numel() == 0 ? 0 : shape.tasks(), kernels::attention_backward_scratch(shape),
-            [&, inputs = inputs_of(qkv, arguments)](float* scratch, int64_t begin, int64_t end) {
-              kernels::attention_backward(shape, inputs, gradients, scratch, begin, end);
-            });
+  if (gains[0] || gains[1] || gains[2]) shares = at::zeros({shape.tasks(), 3, shape.head_dim}, at::kFloat);
+  with_element_type(qkv, [&](auto element) {
+    using T = decltype(element);
+    const kernels::AttentionGradientsOf<T> gradients{data_of<T>(out), lse.const_data_ptr<float>(), data_of<T>(d_out),
+                                                     writable_of<T>(d_qkv), writable_or_null(shares)};
+    for_tasks(qkv.numel() == 0 ? 0 : shape.tasks(), kernels::attention_backward_scratch(shape),
+              [&, inputs = inputs_of<T>(qkv, arguments)](float* scratch, int64_t begin, int64_t end) {
+                kernels::attention_backward(shape, inputs, gradients, scratch, begin, end);
+              });
+  });
   const auto gain = [&](int64_t part) {
-    return gains[static_cast<size_t>(part)] ? sum_of_tasks(shares, part) : no_gradient(qkv);
+    const std::array<at::Tensor, 3> given_gains = {given_arguments.q_gain, given_arguments.k_gain,
+                                                   given_arguments.v_gain};
+    const auto at = static_cast<size_t>(part);
+    return gains[at] ? sum_of_tasks(shares, part).to(given_gains[at].scalar_type()) : no_gradient(qkv);
   };
   return {wanted[0] ? d_qkv : no_gradient(qkv), gain(0), gain(1), gain(2)};
 }
@@ -259,7 +272,7 @@ Made fused_forward(const at::Tensor& qkv, const Optional& q_gain, const Optional
                    const Optional& cos, const Optional& sin, int64_t heads, int64_t kv_heads, bool causal, double eps) {
   const auto arguments = arguments_of(q_gain, k_gain, v_gain, cos, sin, heads, kv_heads, causal, eps);
   check("attention", qkv, arguments);
-  return use_fused("attention", {qkv}) ? fused_made(qkv, arguments) : plain_made(qkv, arguments);
+  return use_fused_bfloat16("attention", {qkv}) ? fused_made(qkv, arguments) : plain_made(qkv, arguments);
 }
 
 Made meta_forward(const at::Tensor& qkv, const Optional& q_gain, const Optional& k_gain, const Optional& v_gain,
@@ -267,7 +280,7 @@ Made meta_forward(const at::Tensor& qkv, const Optional& q_gain, const Optional&
   const auto arguments = arguments_of(q_gain, k_gain, v_gain, cos, sin, heads, kv_heads, causal, eps);
   const c10::SymInt head_dim = check("attention", qkv, arguments);
   return {empty_dense(qkv, head_dim * heads),
-          at::empty_symint({qkv.sym_size(0), heads, qkv.sym_size(1)}, qkv.options())};
+          at::empty_symint({qkv.sym_size(0), heads, qkv.sym_size(1)}, qkv.options().dtype(wide_type(qkv)))};
 }
 
 Gradients plain_backward(const at::Tensor& d_out, const at::Tensor& qkv, const at::Tensor& out, const at::Tensor& lse,
@@ -283,8 +296,8 @@ Gradients fused_backward(const at::Tensor& d_out, const at::Tensor& qkv, const a
                          const Optional& sin, int64_t heads, int64_t kv_heads, bool causal, double eps, Wanted wanted) {
   const auto arguments = arguments_of(q_gain, k_gain, v_gain, cos, sin, heads, kv_heads, causal, eps);
   check_backward(d_out, qkv, out, lse, arguments);
-  return use_fused("attention", {qkv}) ? fused_gradients(d_out, qkv, out, lse, arguments, wanted)
-                                       : plain_gradients(d_out, qkv, arguments, wanted);
+  return use_fused_bfloat16("attention", {qkv}) ? fused_gradients(d_out, qkv, out, lse, arguments, wanted)
+                                                : plain_gradients(d_out, qkv, arguments, wanted);
 }
 
 Gradients meta_backward(const at::Tensor& d_out, const at::Tensor& qkv, const at::Tensor& out, const at::Tensor& lse,

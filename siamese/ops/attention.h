@@ -2,7 +2,8 @@
 //   norms where there is a gain (RMSNorm per head), RoPE on q and k (ops/rope.h), softmax(q k^T / sqrt(head_dim)) v
 // qkv: [batch, tokens, (heads + 2 kv_heads) head_dim]: the heads of q, then of k, then of v. Returns
 // [batch, tokens, heads * head_dim]. Query head j uses key/value head floor(j * kv_heads / heads).
-// Only qkv, the result and a number per row and head are kept for backward.
+// Only qkv, the result and a number per row and head are kept for backward. Gains, cos and sin are of qkv's type, or
+// float32 beside qkv and a result of a half type.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -29,7 +29,7 @@ using Gradients = std::tuple<at::Tensor, at::Tensor>;
 void check(const char* op, const at::Tensor& logits, const at::Tensor& targets, const Optional& weights) {
   const Arguments arguments(op, "logits", logits);
   arguments.rank("logits", logits, 2).index_shape("targets", targets, {logits.sym_size(0)});
-  arguments.shape("weights", or_undefined(weights), {logits.sym_size(0)})
+  arguments.parameter("weights", or_undefined(weights), {logits.sym_size(0)})
       .require(logits.sym_size(1) > 0, "logits", "at least one column", shape_text(logits.sym_sizes()));
 }
 
@@ -70,27 +70,32 @@ void cross_entropy_rows(const at::Tensor& logits, const at::Tensor& given_target
   const char* const op = "cross_entropy_rows";
   cross_entropy_op::check(op, logits, given_targets, as_optional(given_weights));
   const Arguments arguments(op, "logits", logits);
-  const bool dense = logits.is_contiguous() && logits.is_cpu() && logits.scalar_type() == at::kFloat;
-  arguments.require(dense, "logits", "dense float32 on the CPU", shape_text(logits.sym_strides()) + " as strides");
-  arguments.shape("losses", losses, {2, logits.sym_size(0)});
+  const bool known = logits.scalar_type() == at::kFloat || logits.scalar_type() == at::kBFloat16;
+  const bool dense = logits.is_contiguous() && logits.is_cpu() && known;
+  arguments.require(dense, "logits", "dense float32 or bfloat16 on the CPU",
+                    shape_text(logits.sym_strides()) + " as strides");
+  arguments.wide_shape("losses", losses, {2, logits.sym_size(0)});
   arguments.require(losses.size(1) < 2 || losses.stride(1) == 1, "losses", "dense rows",
                     shape_text(losses.sym_strides()) + " as strides");
   const int64_t vocab = logits.size(1);
   check_indices(op, "targets", given_targets, vocab);
   const at::Tensor targets = given_targets.contiguous();
-  const at::Tensor weights = given_weights.defined() ? given_weights.contiguous() : given_weights;
-  const kernels::CrossEntropyRows rows{.logits = logits.mutable_data_ptr<float>(),
-                                       .targets = targets.const_data_ptr<int64_t>(),
-                                       .weights = data_or_null(weights),
-                                       .nll = losses[0].mutable_data_ptr<float>(),
-                                       .z = losses[1].mutable_data_ptr<float>(),
-                                       .vocab = vocab};
-  at::parallel_for(0, logits.size(0), std::max<int64_t>(1, 4096 / vocab), [&](int64_t begin, int64_t end) {
-    if (gradient != nullptr) {
-      kernels::cross_entropy_with_gradient(rows, gradient->nll, gradient->z, begin, end);
-    } else {
-      kernels::cross_entropy(rows, begin, end);
-    }
+  const at::Tensor weights = given_weights.defined() ? wide(given_weights).contiguous() : given_weights;
+  with_element_type(logits, [&](auto element) {
+    using T = decltype(element);
+    const kernels::CrossEntropyRowsOf<T> rows{.logits = writable_of<T>(logits),
+                                              .targets = targets.const_data_ptr<int64_t>(),
+                                              .weights = data_or_null(weights),
+                                              .nll = losses[0].mutable_data_ptr<float>(),
+                                              .z = losses[1].mutable_data_ptr<float>(),
+                                              .vocab = vocab};
+    at::parallel_for(0, logits.size(0), std::max<int64_t>(1, 4096 / vocab), [&](int64_t begin, int64_t end) {
+      if (gradient != nullptr) {
+        kernels::cross_entropy_with_gradient(rows, gradient->nll, gradient->z, begin, end);
+      } else {
+        kernels::cross_entropy(rows, begin, end);
+      }
+    });
   });
 }
 

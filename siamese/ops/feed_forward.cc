@@ -12,8 +12,10 @@
 #include "siamese/ops/library.h"
 #include "siamese/ops/linear.h"
 #include "siamese/ops/mode.h"
+#include "siamese/ops/operand.h"
 #include "siamese/ops/partials.h"
 #include "siamese/ops/plain_gradient.h"
+#include "siamese/ops/pointers.h"
 #include "siamese/ops/product.h"
 #include "siamese/ops/scope.h"
 
@@ -47,8 +49,11 @@ Activation check(const char* op, Word kind, const at::Tensor& x, const at::Tenso
   const c10::SymInt width = x.sym_size(-1);
   const c10::SymInt hidden = w_out.sym_size(1);
   const c10::SymInt inner = which == Activation::swiglu ? hidden * 2 : hidden;
-  arguments.shape("w_out", w_out, {width, hidden}).shape("w_in", w_in, {inner, width});
-  arguments.shape("b_in", or_undefined(b_in), {inner}).shape("b_out", or_undefined(b_out), {width});
+  arguments.parameter("w_in", w_in, {inner, width});
+  Arguments(op, "w_in", w_in)
+      .shape("w_out", w_out, {width, hidden})
+      .shape("b_in", or_undefined(b_in), {inner})
+      .shape("b_out", or_undefined(b_out), {width});
   return which;
 }
 
@@ -63,7 +68,7 @@ Activation check_backward(Word kind, const at::Tensor& dy, const at::Tensor& x, 
 }
 
 at::Tensor projection(const at::Tensor& rows, const at::Tensor& weight, const Optional& bias) {
-  at::Tensor y = times_transposed(rows, weight);
+  at::Tensor y = times_transposed(rows, weight_operand(weight, rows));
   return bias.has_value() ? y.add_(*bias) : y;
 }
 
@@ -88,15 +93,17 @@ Made plain_forward(Word kind, const at::Tensor& x, const at::Tensor& w_in, const
 Made fused_forward(Word kind, const at::Tensor& x, const at::Tensor& w_in, const Optional& b_in,
                    const at::Tensor& w_out, const Optional& b_out) {
   const Activation which = check("feed_forward", kind, x, w_in, b_in, w_out, b_out);
-  if (!use_fused("feed_forward", {x})) return plain_forward(kind, x, w_in, b_in, w_out, b_out);
+  if (!use_fused_bfloat16("feed_forward", {x})) return plain_forward(kind, x, w_in, b_in, w_out, b_out);
   const at::Tensor projected = projection(as_rows(x), w_in, b_in);
   const int64_t hidden = w_out.size(1);
   const at::Tensor active = at::empty({projected.size(0), hidden}, x.options());
   {
     const PartScope scope("part::activation");
     at::parallel_for(0, active.size(0), row_grain(hidden), [&](int64_t begin, int64_t end) {
-      kernels::activation_forward(which, projected.const_data_ptr<float>(), active.mutable_data_ptr<float>(), begin,
-                                  end, hidden);
+      with_element_type(x, [&](auto element) {
+        using T = decltype(element);
+        kernels::activation_forward(which, data_of<T>(projected), writable_of<T>(active), begin, end, hidden);
+      });
     });
   }
   return {projection(active, w_out, b_out).view(x.sizes()), with_last(projected, x)};
@@ -116,20 +123,22 @@ Gradients plain_backward(Word kind, const at::Tensor& given_dy, const at::Tensor
   const auto activate = [&](const Tensors& given) { return Tensors{plain::activation(which, given[0])}; };
   at::Tensor dprojected;
   if (wanted[0] || wanted[1] || wanted[2]) {
-    dprojected = gradients_of({projected}, {true}, {times(dy, w_out)}, activate)[0];
+    dprojected = gradients_of({projected}, {true}, {times(dy, weight_operand(w_out, dy))}, activate)[0];
   }
   const auto sum = [&](const at::Tensor& rows) {
     const OneThread one_thread;
-    return rows.sum(0);
+    return rows.sum(0, /*keepdim=*/false, w_in.scalar_type());
   };
   const auto active = [&] {
     const OneThread one_thread;
     return activate({projected})[0];
   };
-  return {wanted[0] ? times(dprojected, w_in).view(x.sizes()) : no_gradient(x),
-          wanted[1] ? transposed_times(dprojected, as_rows(x)) : no_gradient(x),
-          wanted[2] ? sum(dprojected) : no_gradient(x), wanted[3] ? transposed_times(dy, active()) : no_gradient(x),
-          wanted[4] ? sum(dy) : no_gradient(x)};
+  const at::ScalarType type = w_in.scalar_type();
+  return {wanted[0] ? times(dprojected, weight_operand(w_in, x)).view(x.sizes()) : no_gradient(x),
+          wanted[1] ? transposed_times(dprojected, as_rows(x)).to(type) : no_gradient(w_in),
+          wanted[2] ? sum(dprojected) : no_gradient(w_in),
+          wanted[3] ? transposed_times(dy, active()).to(type) : no_gradient(w_in),
+          wanted[4] ? sum(dy) : no_gradient(w_in)};
 }
 
 // From the gradient of the activation's output, in `active`: the gradient of the projection, and in the place of that
@@ -139,9 +148,12 @@ at::Tensor activate_backward(Activation kind, const at::Tensor& projected, const
   const int64_t hidden = active.size(1);
   at::Tensor dprojected = at::empty_like(projected);
   at::parallel_for(0, active.size(0), row_grain(hidden), [&](int64_t begin, int64_t end) {
-    float* const value = active.mutable_data_ptr<float>();
-    kernels::activation_backward(kind, projected.const_data_ptr<float>(), value, dprojected.mutable_data_ptr<float>(),
-                                 value, begin, end, hidden);
+    with_element_type(projected, [&](auto element) {
+      using T = decltype(element);
+      T* const value = writable_of<T>(active);
+      kernels::activation_backward(kind, data_of<T>(projected), value, writable_of<T>(dprojected), value, begin, end,
+                                   hidden);
+    });
   });
   return dprojected;
 }
@@ -151,33 +163,34 @@ Gradients gradients(Activation kind, const at::Tensor& given_dy, const at::Tenso
                     const at::Tensor& w_in, const at::Tensor& w_out, Wanted wanted, const at::Tensor& into_in,
                     const at::Tensor& into_out) {
   const at::Tensor dy = as_rows(given_dy).contiguous();
-  at::Tensor dprojected, dw_out = no_gradient(x);
+  const at::ScalarType type = w_in.scalar_type();
+  at::Tensor dprojected, dw_out = no_gradient(w_in);
   if (wanted[0] || wanted[1] || wanted[2] || wanted[3]) {
-    const at::Tensor active = times(dy, w_out);  // first the gradient, then the activation
+    const at::Tensor active = times(dy, weight_operand(w_out, dy));  // first the gradient, then the activation
     dprojected = activate_backward(kind, as_rows(projected).contiguous(), active);
-    if (wanted[3]) dw_out = weight_gradient(into_out, dy, active);
+    if (wanted[3]) dw_out = weight_gradient(into_out, dy, active).to(type);
   }
-  const at::Tensor db_out = wanted[4] ? column_sums(dy) : no_gradient(x);
-  const at::Tensor dw_in = wanted[1] ? weight_gradient(into_in, dprojected, as_rows(x)) : no_gradient(x);
-  const at::Tensor db_in = wanted[2] ? column_sums(dprojected) : no_gradient(x);
-  const at::Tensor dx = wanted[0] ? times(dprojected, w_in).view(x.sizes()) : no_gradient(x);
+  const at::Tensor db_out = wanted[4] ? column_sums(dy).to(type) : no_gradient(w_in);
+  const at::Tensor dw_in = wanted[1] ? weight_gradient(into_in, dprojected, as_rows(x)).to(type) : no_gradient(w_in);
+  const at::Tensor db_in = wanted[2] ? column_sums(dprojected).to(type) : no_gradient(w_in);
+  const at::Tensor dx = wanted[0] ? times(dprojected, weight_operand(w_in, x)).view(x.sizes()) : no_gradient(x);
   return {dx, dw_in, db_in, dw_out, db_out};
 }
 
 Gradients fused_backward(Word kind, const at::Tensor& dy, const at::Tensor& x, const at::Tensor& projected,
                          const at::Tensor& w_in, const at::Tensor& w_out, Wanted wanted) {
   const Activation which = check_backward(kind, dy, x, projected, w_in, w_out);
-  if (!use_fused("feed_forward", {x})) return plain_backward(kind, dy, x, projected, w_in, w_out, wanted);
+  if (!use_fused_bfloat16("feed_forward", {x})) return plain_backward(kind, dy, x, projected, w_in, w_out, wanted);
   return gradients(which, dy, x, projected, w_in, w_out, wanted, {}, {});
 }
 
 Gradients meta_backward(Word kind, const at::Tensor& dy, const at::Tensor& x, const at::Tensor& projected,
                         const at::Tensor& w_in, const at::Tensor& w_out, Wanted wanted) {
   check_backward(kind, dy, x, projected, w_in, w_out);
-  const auto row = [&](const at::Tensor& weight) { return at::empty_symint({weight.sym_size(0)}, x.options()); };
-  return {wanted[0] ? empty_dense(x) : no_gradient(x), wanted[1] ? empty_dense(w_in) : no_gradient(x),
-          wanted[2] ? row(w_in) : no_gradient(x), wanted[3] ? empty_dense(w_out) : no_gradient(x),
-          wanted[4] ? row(w_out) : no_gradient(x)};
+  const auto row = [&](const at::Tensor& weight) { return at::empty_symint({weight.sym_size(0)}, weight.options()); };
+  return {wanted[0] ? empty_dense(x) : no_gradient(x), wanted[1] ? empty_dense(w_in) : no_gradient(w_in),
+          wanted[2] ? row(w_in) : no_gradient(w_in), wanted[3] ? empty_dense(w_out) : no_gradient(w_in),
+          wanted[4] ? row(w_out) : no_gradient(w_in)};
 }
 
 class Pair : public torch::autograd::Function<Pair> {
@@ -206,8 +219,8 @@ class Pair : public torch::autograd::Function<Pair> {
     const Wanted wanted{needed[0], needed[1], needed[2], needed[3], needed[4]};
     const BelowAutograd below;
     static const auto op = find_op("feed_forward_backward", fused_backward);
-    const bool in_place_in = wanted[1] && adds_in_place(w_in) && use_fused("feed_forward", {x});
-    const bool in_place_out = wanted[3] && adds_in_place(w_out) && use_fused("feed_forward", {x});
+    const bool in_place_in = wanted[1] && adds_in_place(w_in) && use_fused_bfloat16("feed_forward", {x});
+    const bool in_place_out = wanted[3] && adds_in_place(w_out) && use_fused_bfloat16("feed_forward", {x});
     const auto [dx, dw_in, db_in, dw_out, db_out] =
         in_place_in || in_place_out
             ? gradients(activation_named("feed_forward", kind), grads[0], x, projected, w_in, w_out, wanted,

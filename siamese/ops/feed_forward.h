@@ -1,7 +1,7 @@
 // The feed-forward branch as one node: y = W_out a(W_in x + b_in) + b_out, a = ops/activation.h.
 // Kept for backward: x and the input projection. The activation's output is computed again in the pass that makes the
 // projection's gradient. x: [..., width]; w_in: [hidden or 2 hidden, width]; w_out: [width, hidden]; b_in, b_out: a
-// number for each row of w_in and w_out, or undefined.
+// number for each row of w_in and w_out, or undefined. All of x's type, or float32 beside x and y of a half type.
 #pragma once
 
 #include <ATen/core/Tensor.h>

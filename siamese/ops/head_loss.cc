@@ -13,6 +13,7 @@
 #include "siamese/ops/library.h"
 #include "siamese/ops/mode.h"
 #include "siamese/ops/one_thread.h"
+#include "siamese/ops/operand.h"
 #include "siamese/ops/product.h"
 #include "siamese/ops/reduce.h"
 #include "siamese/ops/wide.h"
@@ -45,10 +46,10 @@ void check(const char* op, const at::Tensor& hidden, const at::Tensor& weight, c
            const Optional& weights) {
   const Arguments arguments(op, "hidden", hidden);
   arguments.rank("hidden", hidden, 2).rank("weight", weight, 2);
-  arguments.shape("weight", weight, {weight.sym_size(0), hidden.sym_size(1)})
+  arguments.parameter("weight", weight, {weight.sym_size(0), hidden.sym_size(1)})
       .require(weight.sym_size(0) > 0, "weight", "at least one row", shape_text(weight.sym_sizes()));
   arguments.index_shape("targets", targets, {hidden.sym_size(0)})
-      .shape("weights", or_undefined(weights), {hidden.sym_size(0)});
+      .parameter("weights", or_undefined(weights), {hidden.sym_size(0)});
 }
 
 // A chunk's logits fill at most this many floats (32 MiB), and never less than a few rows: below, the gradient of a
@@ -71,10 +72,10 @@ at::Tensor run_chunks(const at::Tensor& given, const at::Tensor& given_weight, c
                       const at::Tensor& weights, const LossScales& scales, const at::Tensor& dhidden,
                       const at::Tensor& dweight) {
   const at::Tensor hidden = given.contiguous();
-  const at::Tensor weight = given_weight.contiguous();
+  const at::Tensor weight = weight_operand(given_weight, given).contiguous();
   const int64_t rows = hidden.size(0);
   const bool with_gradient = dhidden.defined() || dweight.defined();
-  at::Tensor losses = at::empty({2, rows}, hidden.options());
+  at::Tensor losses = at::empty({2, rows}, at::kFloat);
   const int64_t chunk = rows_of_chunk(rows, weight.size(0));
   for (int64_t first = 0; first < rows; first += chunk) {
     const int64_t count = std::min(chunk, rows - first);
@@ -121,7 +122,7 @@ Made plain_forward(const at::Tensor& hidden, const at::Tensor& weight, const at:
   check("head_loss", hidden, weight, targets, given_weights);
   const at::Tensor weights = or_undefined(given_weights);
   const LossScales scales{nll_scale, z_scale};
-  const at::Tensor logits = wide(times_transposed(hidden, weight));
+  const at::Tensor logits = wide(times_transposed(hidden, weight_operand(weight, hidden)));
   Made made;
   at::Tensor dlogits;
   {
@@ -136,18 +137,18 @@ Made plain_forward(const at::Tensor& hidden, const at::Tensor& weight, const at:
             nll,
             z,
             no_gradient(hidden),
-            no_gradient(hidden),
+            no_gradient(weight),
             want_weights ? unit_of_weights(nll_rows, z_rows, scales).to(weights.scalar_type()) : no_gradient(hidden)};
     if (!wanted[0] && !wanted[1]) return made;
     dlogits = plain_dlogits(logits, normalizer, column, weights, scales).to(hidden.scalar_type());
   }
-  if (wanted[0]) std::get<3>(made) = times(dlogits, weight);
-  if (wanted[1]) std::get<4>(made) = transposed_times(dlogits, hidden);
+  if (wanted[0]) std::get<3>(made) = times(dlogits, weight_operand(weight, hidden));
+  if (wanted[1]) std::get<4>(made) = transposed_times(dlogits, hidden).to(weight.scalar_type());
   return made;
 }
 
 bool fused(const at::Tensor& hidden, const at::Tensor& weight) {
-  return use_fused("head_loss", {hidden, weight}) && hidden.numel() > 0;
+  return use_fused_bfloat16("head_loss", {hidden, weight}) && hidden.numel() > 0;
 }
 
 Made fused_forward(const at::Tensor& hidden, const at::Tensor& weight, const at::Tensor& targets,
@@ -160,15 +161,16 @@ Made fused_forward(const at::Tensor& hidden, const at::Tensor& weight, const at:
   const at::Tensor weights = or_undefined(given_weights);
   const LossScales scales{nll_scale, z_scale};
   const at::Tensor dhidden = wanted[0] ? empty_dense(hidden) : at::Tensor();
-  const at::Tensor dweight = wanted[1] ? at::zeros(weight.sizes(), weight.options()) : at::Tensor();
+  const at::Tensor dweight = wanted[1] ? at::zeros(weight.sizes(), at::kFloat) : at::Tensor();
   const at::Tensor losses = run_chunks(hidden, weight, targets, weights, scales, dhidden, dweight);
   const auto [objective, nll, z] = add_up(losses[0], losses[1], weights, scales);
   return {objective,
           nll,
           z,
           wanted[0] ? dhidden : no_gradient(hidden),
-          wanted[1] ? dweight : no_gradient(hidden),
-          wanted[2] && weights.defined() ? unit_of_weights(losses[0], losses[1], scales) : no_gradient(hidden)};
+          wanted[1] ? dweight.to(weight.scalar_type()) : no_gradient(weight),
+          wanted[2] && weights.defined() ? unit_of_weights(losses[0], losses[1], scales).to(weights.scalar_type())
+                                         : no_gradient(hidden)};
 }
 
 Made meta_forward(const at::Tensor& hidden, const at::Tensor& weight, const at::Tensor& targets,
@@ -179,18 +181,21 @@ Made meta_forward(const at::Tensor& hidden, const at::Tensor& weight, const at::
           at::empty({}, options),
           at::empty({}, options),
           wanted[0] ? empty_dense(hidden) : no_gradient(hidden),
-          wanted[1] ? empty_dense(weight) : no_gradient(hidden),
+          wanted[1] ? empty_dense(weight) : no_gradient(weight),
           wanted[2] && weights.has_value() ? empty_dense(*weights) : no_gradient(hidden)};
 }
 
 void check_backward(const at::Tensor& d_objective, const at::Tensor& hidden, const at::Tensor& weight,
                     const Optional& weights, const std::array<at::Tensor, 3>& units, Wanted wanted) {
   const Arguments arguments("head_loss_backward", "hidden", hidden);
-  arguments.same_type("weight", weight).same_type("weights", or_undefined(weights));
+  arguments.parameter("weight", weight, weight.sym_sizes());
   arguments.wide_shape("d_objective", d_objective, {});
   if (wanted[0]) arguments.shape("unit_hidden", units[0], hidden.sym_sizes());
-  if (wanted[1]) arguments.shape("unit_weight", units[1], weight.sym_sizes());
-  if (wanted[2] && weights.has_value()) arguments.shape("unit_weights", units[2], weights->sym_sizes());
+  if (wanted[1]) Arguments("head_loss_backward", "weight", weight).shape("unit_weight", units[1], weight.sym_sizes());
+  if (!weights.has_value()) return;
+  arguments.parameter("weights", *weights, weights->sym_sizes());
+  if (wanted[2])
+    Arguments("head_loss_backward", "weights", *weights).shape("unit_weights", units[2], weights->sym_sizes());
 }
 
 // One product for each on any device. Of hidden, weight and weights it needs nothing but that autograd sees on whom
@@ -200,7 +205,7 @@ Gradients any_backward(const at::Tensor& d_objective, const at::Tensor& hidden, 
                        const at::Tensor& unit_weights, Wanted wanted) {
   check_backward(d_objective, hidden, weight, weights, {unit_hidden, unit_weight, unit_weights}, wanted);
   const auto scaled = [&](bool want, const at::Tensor& unit) {
-    return want ? (unit * d_objective).contiguous() : no_gradient(hidden);
+    return want ? (unit * d_objective).to(unit.scalar_type()).contiguous() : no_gradient(hidden);
   };
   return {scaled(wanted[0], unit_hidden), scaled(wanted[1], unit_weight),
           scaled(wanted[2] && weights.has_value(), unit_weights)};

@@ -47,10 +47,10 @@ template <Made (*kKernel)(const PerSlot&, const JunctionPlan&)>
 Made forward_part(Given branch, Given x, const at::Tensor& y, Given x_scale, Given branch_gain, Given branch_bias,
                   Given x_gain, Given x_bias, Given y_gain, Given y_bias, Given input_gain, Given input_bias,
                   double x_branch, double y_branch, double y_skip, double input_scale, Flags norms, Flags layer,
-                  Numbers eps) {
+                  Numbers eps, bool half_input) {
   const PerSlot given =
       slots(branch, x, y, x_scale, branch_gain, branch_bias, x_gain, x_bias, y_gain, y_bias, input_gain, input_bias);
-  const JunctionPlan plan{x_branch, y_branch, y_skip, input_scale, norms, layer, eps};
+  const JunctionPlan plan{x_branch, y_branch, y_skip, input_scale, norms, layer, eps, half_input};
   return kKernel(given, plan.given(given));
 }
 
@@ -59,12 +59,13 @@ tensor_list backward_part(Given d_y_sum, Given d_x_out, Given d_input, Given bra
                           const at::Tensor& y_sum, Given x_scale, Given branch_gain, Given branch_bias, Given x_gain,
                           Given x_bias, Given y_gain, Given y_bias, Given input_gain, Given input_bias,
                           const at::Tensor& statistics, double x_branch, double y_branch, double y_skip,
-                          double input_scale, Flags norms, Flags layer, Numbers eps, Wanted wanted) {
+                          double input_scale, Flags norms, Flags layer, Numbers eps, bool half_input, bool half_branch,
+                          Wanted wanted) {
   const Returning returning{or_undefined(d_y_sum), or_undefined(d_x_out), or_undefined(d_input),
                             slots(branch, x_sum, y_sum, x_scale, branch_gain, branch_bias, x_gain, x_bias, y_gain,
                                   y_bias, input_gain, input_bias),
                             statistics};
-  const JunctionPlan plan{x_branch, y_branch, y_skip, input_scale, norms, layer, eps};
+  const JunctionPlan plan{x_branch, y_branch, y_skip, input_scale, norms, layer, eps, half_input, half_branch};
   const PerSlot gradients = kKernel(returning, plan.given(returning.saved), wanted);
   tensor_list result;
   for (const at::Tensor& gradient : gradients) {
@@ -81,18 +82,19 @@ auto call(const Op& op, const PerSlot& t, const JunctionPlan& plan) {
                  as_optional(t[kGains + 1]), as_optional(t[kGains + 2]), as_optional(t[kGains + 3]),
                  as_optional(t[kGains + 4]), as_optional(t[kGains + 5]), as_optional(t[kGains + 6]),
                  as_optional(t[kGains + 7]), plan.x_branch, plan.y_branch, plan.y_skip, plan.input_scale, plan.norms,
-                 plan.layer, plan.eps);
+                 plan.layer, plan.eps, plan.half_input);
 }
 
 PerSlot call_backward(const Returning& returning, const JunctionPlan& plan, const Wanted& wanted) {
   static const auto op = find_op("junction_backward", backward_part<fused_backward>);
   const PerSlot& t = returning.saved;
-  const tensor_list made = op.call(
-      as_optional(returning.d_y_sum), as_optional(returning.d_x_out), as_optional(returning.d_input),
-      as_optional(t[kBranch]), as_optional(t[kX]), t[kY], as_optional(t[kXScale]), as_optional(t[kGains]),
-      as_optional(t[kGains + 1]), as_optional(t[kGains + 2]), as_optional(t[kGains + 3]), as_optional(t[kGains + 4]),
-      as_optional(t[kGains + 5]), as_optional(t[kGains + 6]), as_optional(t[kGains + 7]), returning.statistics,
-      plan.x_branch, plan.y_branch, plan.y_skip, plan.input_scale, plan.norms, plan.layer, plan.eps, wanted);
+  const tensor_list made =
+      op.call(as_optional(returning.d_y_sum), as_optional(returning.d_x_out), as_optional(returning.d_input),
+              as_optional(t[kBranch]), as_optional(t[kX]), t[kY], as_optional(t[kXScale]), as_optional(t[kGains]),
+              as_optional(t[kGains + 1]), as_optional(t[kGains + 2]), as_optional(t[kGains + 3]),
+              as_optional(t[kGains + 4]), as_optional(t[kGains + 5]), as_optional(t[kGains + 6]),
+              as_optional(t[kGains + 7]), returning.statistics, plan.x_branch, plan.y_branch, plan.y_skip,
+              plan.input_scale, plan.norms, plan.layer, plan.eps, plan.half_input, plan.half_branch, wanted);
   const Wanted within = plan.within(wanted, t);
   PerSlot result;
   for (size_t slot = 0; slot < kSlots; ++slot) result[slot] = if_wanted(within[slot], made[slot]);
@@ -108,6 +110,8 @@ void keep(AutogradContext* context, const JunctionPlan& plan, const std::vector<
   c10::List<bool> flags;
   for (const bool flag : plan.norms) flags.push_back(flag);
   for (const bool flag : plan.layer) flags.push_back(flag);
+  flags.push_back(plan.half_input);
+  flags.push_back(plan.half_branch);
   for (const bool flag : present) flags.push_back(flag);
   context->saved_data["numbers"] = numbers;
   context->saved_data["flags"] = flags;
@@ -122,8 +126,10 @@ std::pair<JunctionPlan, std::vector<bool>> kept(AutogradContext* context) {
     plan.norms[norm] = flags[norm];
     plan.layer[norm] = flags[kNorms + norm];
   }
+  plan.half_input = flags[2 * kNorms];
+  plan.half_branch = flags[2 * kNorms + 1];
   std::vector<bool> present;
-  for (size_t slot = 0; slot < kSlots; ++slot) present.push_back(flags[2 * kNorms + slot]);
+  for (size_t slot = 0; slot < kSlots; ++slot) present.push_back(flags[2 * kNorms + 2 + slot]);
   return {plan, present};
 }
 
@@ -213,10 +219,10 @@ template <Outputs (*kRun)(const PerSlot&, const JunctionPlan&)>
 Outputs whole(Given branch, Given x, const at::Tensor& y, Given x_scale, Given branch_gain, Given branch_bias,
               Given x_gain, Given x_bias, Given y_gain, Given y_bias, Given input_gain, Given input_bias,
               double x_branch, double y_branch, double y_skip, double input_scale, Flags norms, Flags layer,
-              Numbers eps) {
+              Numbers eps, bool half_input) {
   const PerSlot given =
       slots(branch, x, y, x_scale, branch_gain, branch_bias, x_gain, x_bias, y_gain, y_bias, input_gain, input_bias);
-  const JunctionPlan plan{x_branch, y_branch, y_skip, input_scale, norms, layer, eps};
+  const JunctionPlan plan{x_branch, y_branch, y_skip, input_scale, norms, layer, eps, half_input};
   return kRun(given, plan.given(given));
 }
 
@@ -226,7 +232,8 @@ TORCH_LIBRARY_FRAGMENT(siamese, library) {
       "Tensor? x_scale, Tensor? branch_gain, Tensor? branch_bias, Tensor? x_gain, Tensor? x_bias, Tensor? y_gain, "
       "Tensor? y_bias, Tensor? input_gain, Tensor? input_bias";
   const std::string plan =
-      "float x_branch, float y_branch, float y_skip, float input_scale, bool[4] norms, bool[4] layer, float[4] eps";
+      "float x_branch, float y_branch, float y_skip, float input_scale, bool[4] norms, bool[4] layer, float[4] eps, "
+      "bool half_input=False";
   const std::string given = "(Tensor? branch, Tensor? x, Tensor y, " + affine + ", " + plan + ")";
   const std::string outputs = "Tensor y_sum, Tensor x_out, Tensor input, Tensor x_sum";
   define_pair(library, "junction" + given + " -> (" + outputs + ")", whole<record>, whole<only_compute>);
@@ -235,7 +242,7 @@ TORCH_LIBRARY_FRAGMENT(siamese, library) {
   define_part(library,
               "junction_backward(Tensor? d_y_sum, Tensor? d_x_out, Tensor? d_input, Tensor? branch, Tensor? x_sum, "
               "Tensor y_sum, " +
-                  affine + ", Tensor statistics, " + plan + ", bool[12] wanted) -> Tensor[]",
+                  affine + ", Tensor statistics, " + plan + ", bool half_branch=False, bool[12] wanted) -> Tensor[]",
               backward_part<plain_backward>, backward_part<fused_backward>, backward_part<meta_backward>);
 }
 

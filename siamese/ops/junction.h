@@ -5,7 +5,8 @@
 //   X = P(U)                                  x_norm; absent: U
 //   m = x_scale X + Q(V)                      y_norm; absent: V. One stream (x undefined): m without its first term
 //   input = input_scale I(m)                  input_norm; absent: m
-// Which scheme is which: kernels/junction.h. branch, x, y: [..., cols]; gains, biases and x_scale: [cols].
+// Which scheme is which: kernels/junction.h. branch, x, y: [..., cols]; gains, biases and x_scale: [cols]. Beside
+// streams of float32 the branch may be bfloat16, and the input is with `half_input` (ops/operand.h).
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -22,6 +23,7 @@ struct Junction {
   double y_branch = 0;
   double y_skip = 1;
   double input_scale = 1;
+  bool half_input = false;
   at::Tensor x_scale;  // undefined: 1
   NormStep branch_norm;
   NormStep x_norm;
@@ -32,7 +34,7 @@ struct Junction {
 struct JunctionResult {
   at::Tensor x;      // X; undefined for one stream
   at::Tensor y;      // V
-  at::Tensor input;  // V itself when nothing stands between
+  at::Tensor input;  // V itself when nothing stands between and it is not rounded
   at::Tensor x_sum;  // U, to look at: no gradient flows through it
 };
 

@@ -28,15 +28,26 @@ void check_returning(const Returning& returning, const JunctionPlan& plan) {
   Arguments(kOp, "y", y)
       .shape("d_y_sum", returning.d_y_sum, y.sym_sizes())
       .shape("d_x_out", returning.d_x_out, y.sym_sizes())
-      .shape("d_input", returning.d_input, y.sym_sizes())
       .shape("statistics", returning.statistics, plan.statistics_shape(y));
+  if (!returning.d_input.defined()) return;
+  const at::Tensor like_input = plan.half_input ? returning.d_input : y;
+  Arguments(kOp, "y", y)
+      .require(!plan.half_input || like_input.scalar_type() == at::kBFloat16, "d_input", "BFloat16",
+               c10::toString(like_input.scalar_type()));
+  Arguments(kOp, plan.half_input ? "d_input" : "y", like_input).shape("d_input", returning.d_input, y.sym_sizes());
+}
+
+at::TensorOptions half_if(bool half, const at::Tensor& y) {
+  return half ? y.options().dtype(at::kBFloat16) : y.options();
 }
 
 // The outputs of a pass, not yet written.
 Made empty_outputs(const at::Tensor& y, const JunctionPlan& plan) {
   const auto empty_if = [&](bool made) { return made ? empty_dense(y) : no_gradient(y); };
-  return {empty_if(plan.makes_y_sum()), empty_if(plan.makes_x_out()), empty_if(plan.makes_input()),
-          empty_if(plan.makes_x_sum()), at::empty_symint(plan.statistics_shape(y), y.options())};
+  const at::Tensor input =
+      plan.makes_input() ? at::empty_symint(y.sym_sizes(), half_if(plan.half_input, y)) : no_gradient(y);
+  return {empty_if(plan.makes_y_sum()), empty_if(plan.makes_x_out()), input, empty_if(plan.makes_x_sum()),
+          at::empty_symint(plan.statistics_shape(y), y.options())};
 }
 
 Made meta_forward(const PerSlot& given, const JunctionPlan& plan) {
@@ -52,6 +63,7 @@ PerSlot meta_backward(const Returning& returning, const JunctionPlan& plan, cons
   for (size_t slot = 0; slot < kSlots; ++slot) {
     if (!wanted[slot]) continue;
     gradients[slot] = slot < kXScale ? empty_dense(y) : at::empty_symint({y.sym_size(-1)}, y.options());
+    if (slot == kBranch) gradients[slot] = at::empty_symint(y.sym_sizes(), half_if(plan.half_branch, y));
   }
   return gradients;
 }
@@ -113,7 +125,8 @@ std::vector<size_t> summed_slots(const Wanted& wanted) {
   return slots;
 }
 
-void point_to_sums(kernels::JunctionGradients& rows, const std::vector<size_t>& slots, float* const* sums) {
+template <class T>
+void point_to_sums(kernels::JunctionGradientsOf<T>& rows, const std::vector<size_t>& slots, float* const* sums) {
   std::array<float*, kSlots> at{};
   for (size_t i = 0; i < slots.size(); ++i) at[slots[i]] = sums[i];
   rows.d_x_scale = at[kXScale];
@@ -123,37 +136,87 @@ void point_to_sums(kernels::JunctionGradients& rows, const std::vector<size_t>& 
   rows.input_norm = {at[gain_of(kOfInput)], at[bias_of(kOfInput)]};
 }
 
+// The kernel knows one type for the branch and its input: bfloat16 if there is nothing else among them. Otherwise
+// floats, which are rounded after it.
+bool all_half(const JunctionPlan& plan, bool has_branch) {
+  const bool branch_fits = !has_branch || plan.half_branch;
+  const bool input_fits = !plan.makes_input() || plan.half_input;
+  return branch_fits && input_fits && (plan.half_branch || plan.half_input);
+}
+
+template <class T>
+at::Tensor as_element(const at::Tensor& tensor) {
+  constexpr auto kType = std::is_same_v<T, float> ? at::kFloat : at::kBFloat16;
+  return tensor.defined() ? tensor.to(kType).contiguous() : tensor;
+}
+
+template <class T>
+const T* element_or_null(const at::Tensor& tensor) {
+  return tensor.defined() ? data_of<T>(tensor) : nullptr;
+}
+
+template <class T>
+void kernel_forward(const PerSlot& given, const JunctionPlan& plan, const Made& made) {
+  const auto& [y_sum, x_out, given_input, x_sum, statistics] = made;
+  const at::Tensor& y = given[kY];
+  const kernels::Junction numbers = pointed(plan, given, statistics);
+  const at::Tensor branch = as_element<T>(given[kBranch]);
+  const bool rounds = plan.makes_input() && plan.half_input && std::is_same_v<T, float>;
+  const at::Tensor input = rounds ? empty_dense(y) : given_input;
+  kernels::JunctionRowsOf<T> rows;
+  rows.branch = element_or_null<T>(branch);
+  rows.x = data_or_null(given[kX]);
+  rows.y = data_or_null(y);
+  if (plan.makes_y_sum()) rows.y_sum = y_sum.mutable_data_ptr<float>();
+  if (plan.norms[kOfX]) rows.x_out = x_out.mutable_data_ptr<float>();
+  // Without a norm of its own X is U.
+  if (plan.adds_to_x()) rows.x_sum = (plan.norms[kOfX] ? x_sum : x_out).mutable_data_ptr<float>();
+  if (plan.makes_input()) rows.input = writable_of<T>(input);
+  at::parallel_for(0, rows_of(y), row_grain(numbers.cols), [&](int64_t begin, int64_t end) {
+    static thread_local std::vector<float> scratch;
+    scratch.resize(static_cast<size_t>(numbers.cols));
+    kernels::JunctionRowsOf<T> mine = rows;
+    mine.scratch = scratch.data();
+    kernels::junction_forward(numbers, mine, begin, end);
+  });
+  if (rounds) given_input.copy_(input);
+}
+
 // `in_place`: sums go to .grad where ops/gradient.h says so.
+template <class T>
 PerSlot kernel_backward(const Returning& returning, const JunctionPlan& plan, const Wanted& wanted, bool in_place) {
   const PerSlot given = all_dense(returning.saved);
   const at::Tensor statistics = returning.statistics.contiguous();
   const at::Tensor d_y_sum = dense(returning.d_y_sum);
   const at::Tensor d_x_out = dense(returning.d_x_out);
-  const at::Tensor d_input = dense(returning.d_input);
+  const at::Tensor d_input = as_element<T>(returning.d_input);
+  const at::Tensor branch = plan.norms[kOfBranch] ? as_element<T>(returning.saved[kBranch]) : at::Tensor();
   const at::Tensor& y = given[kY];
   const kernels::Junction numbers = pointed(plan, given, statistics);
 
   PerSlot gradients;
-  if (reaches_branch(wanted)) gradients[kBranch] = empty_dense(y);  // the way to its norm's gradients, too
+  if (reaches_branch(wanted)) {  // the way to its norm's gradients, too
+    gradients[kBranch] = at::empty(y.sizes(), half_if(!std::is_same_v<T, float>, y));
+  }
   if (wanted[kX]) gradients[kX] = empty_dense(y);
   if (wanted[kY]) gradients[kY] = empty_dense(y);
-  kernels::JunctionGradients rows;
-  rows.branch = data_or_null(given[kBranch]);
+  kernels::JunctionGradientsOf<T> rows;
+  rows.branch = element_or_null<T>(branch);
   rows.x_sum = data_or_null(given[kX]);
   rows.y_sum = data_or_null(y);
   rows.d_x_out = data_or_null(d_x_out);
   rows.d_y_sum = data_or_null(d_y_sum);
-  rows.d_input = data_or_null(d_input);
+  rows.d_input = element_or_null<T>(d_input);
   rows.d_x = writable_or_null(gradients[kX]);
   rows.d_y = writable_or_null(gradients[kY]);
-  rows.d_branch = writable_or_null(gradients[kBranch]);
+  if (gradients[kBranch].defined()) rows.d_branch = writable_of<T>(gradients[kBranch]);
 
   const std::vector<size_t> summed = summed_slots(wanted);
   RowPartials partials(rows_of(y), numbers.cols, static_cast<int>(summed.size()));
   partials.for_each([&](int64_t begin, int64_t end, float* const* sums) {
     static thread_local std::vector<float> scratch;
     scratch.resize(static_cast<size_t>(kernels::kJunctionScratchRows * numbers.cols));
-    kernels::JunctionGradients mine = rows;
+    kernels::JunctionGradientsOf<T> mine = rows;
     mine.scratch = scratch.data();
     point_to_sums(mine, summed, sums);
     kernels::junction_backward(numbers, mine, begin, end);
@@ -167,7 +230,13 @@ PerSlot kernel_backward(const Returning& returning, const JunctionPlan& plan, co
     }
   }
   if (!wanted[kBranch]) gradients[kBranch] = at::Tensor();
+  if (wanted[kBranch] && plan.half_branch) gradients[kBranch] = gradients[kBranch].to(at::kBFloat16);
   return gradients;
+}
+
+PerSlot kernel_backward_of(const Returning& returning, const JunctionPlan& plan, const Wanted& wanted, bool in_place) {
+  const auto run = all_half(plan, reaches_branch(wanted)) ? kernel_backward<kernels::Bfloat16> : kernel_backward<float>;
+  return run(returning, plan, wanted, in_place);
 }
 
 }  // namespace junction_kernels_detail
@@ -177,35 +246,23 @@ Made fused_forward(const PerSlot& strided, const JunctionPlan& plan) {
   check_tensors("junction", strided);
   if (!has_kernel(strided[kY], plan)) return plain_forward(strided, plan);
   const PerSlot given = all_dense(strided);
-  const at::Tensor& y = given[kY];
-  const Made made = empty_outputs(y, plan);
-  const auto& [y_sum, x_out, input, x_sum, statistics] = made;
-  const kernels::Junction numbers = pointed(plan, given, statistics);
-  kernels::JunctionRows rows;
-  rows.branch = data_or_null(given[kBranch]);
-  rows.x = data_or_null(given[kX]);
-  rows.y = data_or_null(y);
-  if (plan.makes_y_sum()) rows.y_sum = y_sum.mutable_data_ptr<float>();
-  if (plan.norms[kOfX]) rows.x_out = x_out.mutable_data_ptr<float>();
-  // Without a norm of its own X is U.
-  if (plan.adds_to_x()) rows.x_sum = (plan.norms[kOfX] ? x_sum : x_out).mutable_data_ptr<float>();
-  if (plan.makes_input()) rows.input = input.mutable_data_ptr<float>();
-  at::parallel_for(0, rows_of(y), row_grain(numbers.cols),
-                   [&](int64_t begin, int64_t end) { kernels::junction_forward(numbers, rows, begin, end); });
+  const Made made = empty_outputs(given[kY], plan);
+  const auto run = all_half(plan, plan.has_branch) ? kernel_forward<kernels::Bfloat16> : kernel_forward<float>;
+  run(given, plan, made);
   return made;
 }
 
 PerSlot fused_backward(const Returning& returning, const JunctionPlan& plan, const Wanted& wanted) {
   check_returning(returning, plan);
   if (!has_kernel(returning.saved[kY], plan)) return plain_backward(returning, plan, wanted);
-  return junction_kernels_detail::kernel_backward(returning, plan, plan.within(wanted, returning.saved),
-                                                  /*in_place=*/false);
+  return junction_kernels_detail::kernel_backward_of(returning, plan, plan.within(wanted, returning.saved),
+                                                     /*in_place=*/false);
 }
 
 PerSlot backward_in_place(const Returning& returning, const JunctionPlan& plan, const Wanted& wanted) {
   check_returning(returning, plan);
-  return junction_kernels_detail::kernel_backward(returning, plan, plan.within(wanted, returning.saved),
-                                                  /*in_place=*/true);
+  return junction_kernels_detail::kernel_backward_of(returning, plan, plan.within(wanted, returning.saved),
+                                                     /*in_place=*/true);
 }
 
 }  // namespace siamese::ops::junction_op

@@ -32,6 +32,7 @@ Values from_sums(const PerSlot& given, const JunctionPlan& plan, const at::Tenso
   }
   made.input = plain_norm(given, plan, kOfInput, made.merged);
   if (plan.input_scale != 1) made.input = made.input * plan.input_scale;
+  if (plan.half_input) made.input = made.input.to(at::kBFloat16);
   return made;
 }
 
@@ -39,7 +40,7 @@ Values all_values(const PerSlot& given, const JunctionPlan& plan) {
   at::Tensor u = given[kX];
   at::Tensor v = plan.y_skip != 1 ? given[kY] * plan.y_skip : given[kY];
   if (plan.has_branch) {
-    const at::Tensor b = plain_norm(given, plan, kOfBranch, given[kBranch]);
+    const at::Tensor b = plain_norm(given, plan, kOfBranch, given[kBranch].to(given[kY].scalar_type()));
     if (plan.adds_to_x()) u = at::add(u, b, plan.x_branch);
     if (plan.y_branch != 0) v = at::add(v, b, plan.y_branch);
   }
@@ -51,7 +52,8 @@ Made plain_forward(const PerSlot& given, const JunctionPlan& plan) {
   const OneThread one_thread;
   const at::Tensor& y = given[kY];
   const Values made = all_values(given, plan);
-  const std::array<at::Tensor, kNorms> normed = {given[kBranch], made.u, made.v, made.merged};
+  const at::Tensor branch = plan.has_branch ? given[kBranch].to(y.scalar_type()) : at::Tensor();
+  const std::array<at::Tensor, kNorms> normed = {branch, made.u, made.v, made.merged};
   std::vector<at::Tensor> statistics;
   for (size_t norm = 0; norm < kNorms; ++norm) {
     if (!plan.norms[norm]) continue;
@@ -88,7 +90,7 @@ PerSlot gradients_of_sums(const Returning& returning, const JunctionPlan& plan, 
 void branch_gradients(const at::Tensor& db, const PerSlot& saved, const JunctionPlan& plan, const Wanted& wanted,
                       PerSlot& gradients) {
   if (!plan.norms[kOfBranch]) {
-    gradients[kBranch] = db;
+    gradients[kBranch] = plan.half_branch ? db.to(at::kBFloat16) : db;
     return;
   }
   const std::array<size_t, 3> slots = {kBranch, gain_of(kOfBranch), bias_of(kOfBranch)};
@@ -101,7 +103,7 @@ void branch_gradients(const at::Tensor& db, const PerSlot& saved, const Junction
   const Tensors found = gradients_of(inputs, wanted_ones, {db}, [&](const Tensors& in) {
     PerSlot given;
     for (size_t i = 0; i < slots.size(); ++i) given[slots[i]] = in[i];
-    return Tensors{plain_norm(given, plan, kOfBranch, given[kBranch])};
+    return Tensors{plain_norm(given, plan, kOfBranch, given[kBranch].to(db.scalar_type()))};
   });
   for (size_t i = 0; i < slots.size(); ++i) gradients[slots[i]] = found[i];
 }

@@ -4,10 +4,19 @@
 
 namespace siamese::ops::junction_op {
 
+namespace {
+
+bool half_beside(const at::Tensor& branch, const at::Tensor& y) {
+  return branch.scalar_type() == at::kBFloat16 && y.scalar_type() == at::kFloat;
+}
+
+}  // namespace
+
 JunctionPlan JunctionPlan::given(const PerSlot& tensors) const {
   JunctionPlan plan = *this;
   plan.has_branch = tensors[kBranch].defined();
   plan.has_x = tensors[kX].defined();
+  if (plan.has_branch) plan.half_branch = half_beside(tensors[kBranch], tensors[kY]);
   plan.norms[kOfBranch] &= plan.has_branch;
   plan.norms[kOfX] &= plan.has_x;
   return plan;
@@ -45,6 +54,7 @@ JunctionPlan plan_of(const Junction& j) {
   plan.y_branch = j.y_branch;
   plan.y_skip = j.y_skip;
   plan.input_scale = j.input_scale;
+  plan.half_input = j.half_input;
   const std::array<const NormStep*, kNorms> norms = {&j.branch_norm, &j.x_norm, &j.y_norm, &j.input_norm};
   for (size_t norm = 0; norm < kNorms; ++norm) {
     plan.norms[norm] = norms[norm]->present;
@@ -58,7 +68,15 @@ void check_tensors(const char* op, const PerSlot& tensors) {
   const at::Tensor& y = tensors[kY];
   const Arguments arguments(op, "y", y);
   arguments.least_rank("y", y, 1);
-  arguments.shape("branch", tensors[kBranch], y.sym_sizes()).shape("x", tensors[kX], y.sym_sizes());
+  const at::Tensor& branch = tensors[kBranch];
+  arguments.shape("x", tensors[kX], y.sym_sizes());
+  if (branch.defined() && half_beside(branch, y)) {
+    Arguments(op, "branch", branch).rank("branch", branch, y.dim());
+    arguments.require(branch.sym_sizes() == y.sym_sizes() && branch.device() == y.device(), "branch",
+                      "shape " + shape_text(y.sym_sizes()) + " where y is", "shape " + shape_text(branch.sym_sizes()));
+  } else {
+    arguments.shape("branch", branch, y.sym_sizes());
+  }
   const c10::SymInt cols = y.sym_size(-1);
   arguments.shape("x_scale", tensors[kXScale], {cols});
   constexpr std::array<const char*, 2 * kNorms> names = {"branch_gain", "branch_bias", "x_gain",     "x_bias",

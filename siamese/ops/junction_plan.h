@@ -37,17 +37,22 @@ struct JunctionPlan {
   std::array<bool, kNorms> norms{};  // which are there
   std::array<bool, kNorms> layer{};  // LayerNorm, else RMSNorm
   std::array<double, kNorms> eps{};
+  bool half_input = false;   // the input, and what comes back to it, is bfloat16
+  bool half_branch = false;  // and the branch with its gradient
   bool has_branch = false;
   bool has_x = false;
 
-  // For these tensors: without a branch there is no norm of it, with one stream none of x.
+  // For these tensors: without a branch there is no norm of it, with one stream none of x. A branch that is there says
+  // whether it is bfloat16.
   JunctionPlan given(const PerSlot& tensors) const;
 
   bool adds_to_x() const { return has_x && has_branch && x_branch != 0; }
-  bool makes_y_sum() const { return (has_branch && y_branch != 0) || y_skip != 1; }                 // else V is y
-  bool makes_x_out() const { return adds_to_x() || norms[kOfX]; }                                   // else X is x
-  bool makes_x_sum() const { return adds_to_x() && norms[kOfX]; }                                   // else U is X, or x
-  bool makes_input() const { return has_x || norms[kOfY] || norms[kOfInput] || input_scale != 1; }  // else it is V
+  bool makes_y_sum() const { return (has_branch && y_branch != 0) || y_skip != 1; }  // else V is y
+  bool makes_x_out() const { return adds_to_x() || norms[kOfX]; }                    // else X is x
+  bool makes_x_sum() const { return adds_to_x() && norms[kOfX]; }                    // else U is X, or x
+  bool makes_input() const {                                                         // else it is V
+    return has_x || norms[kOfY] || norms[kOfInput] || input_scale != 1 || half_input;
+  }
 
   // Of these gradients those that exist: a gain whose norm is not there has none.
   Wanted within(const Wanted& wanted, const PerSlot& tensors) const;

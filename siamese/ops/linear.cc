@@ -10,6 +10,7 @@
 #include "siamese/ops/library.h"
 #include "siamese/ops/mode.h"
 #include "siamese/ops/one_thread.h"
+#include "siamese/ops/operand.h"
 #include "siamese/ops/partials.h"
 #include "siamese/ops/product.h"
 
@@ -24,7 +25,8 @@ at::Tensor linear(const at::Tensor& x, const at::Tensor& weight, const at::Tenso
 
 }  // namespace plain
 
-at::Tensor column_sums(const at::Tensor& rows) {
+at::Tensor column_sums(const at::Tensor& given) {
+  const at::Tensor rows = given.to(at::kFloat).contiguous();
   const int64_t cols = rows.size(1);
   RowPartials partials(rows.size(0), cols, 1);
   const float* const data = rows.const_data_ptr<float>();
@@ -47,8 +49,8 @@ using Wanted = std::array<bool, 3>;
 void check(const char* op, const at::Tensor& x, const at::Tensor& weight, const Optional& bias) {
   Arguments arguments(op, "x", x);
   arguments.least_rank("x", x, 1).rank("weight", weight, 2);
-  arguments.shape("weight", weight, {weight.sym_size(0), x.sym_size(-1)});
-  arguments.shape("bias", or_undefined(bias), {weight.sym_size(0)});
+  arguments.parameter("weight", weight, {weight.sym_size(0), x.sym_size(-1)});
+  Arguments(op, "weight", weight).shape("bias", or_undefined(bias), {weight.sym_size(0)});
 }
 
 void check_backward(const at::Tensor& dy, const at::Tensor& x, const at::Tensor& weight) {
@@ -60,7 +62,7 @@ void check_backward(const at::Tensor& dy, const at::Tensor& x, const at::Tensor&
 
 // The product and, in the same tensor, the sum: a fresh tensor of the caller's.
 at::Tensor projected(const at::Tensor& x, const at::Tensor& weight, const Optional& bias) {
-  at::Tensor y = times_transposed(as_rows(x), weight);
+  at::Tensor y = times_transposed(as_rows(x), weight_operand(weight, x));
   if (bias.has_value()) y.add_(*bias);
   std::vector<int64_t> sizes = x.sizes().vec();
   sizes.back() = weight.size(0);
@@ -75,7 +77,7 @@ at::Tensor plain_forward(const at::Tensor& x, const at::Tensor& weight, const Op
 // Both paths are the same products; use_fused refuses where the mode asks for a kernel that is not there.
 at::Tensor fused_forward(const at::Tensor& x, const at::Tensor& weight, const Optional& bias) {
   check("linear", x, weight, bias);
-  use_fused("linear", {x});
+  use_fused_bfloat16("linear", {x});
   return projected(x, weight, bias);
 }
 
@@ -88,31 +90,33 @@ at::Tensor meta_forward(const at::Tensor& x, const at::Tensor& weight, const Opt
 Made plain_backward(const at::Tensor& given_dy, const at::Tensor& x, const at::Tensor& weight, Wanted wanted) {
   check_backward(given_dy, x, weight);
   const at::Tensor dy = as_rows(given_dy);
-  const at::Tensor dx = wanted[0] ? times(dy, weight).view(x.sizes()) : no_gradient(x);
-  const at::Tensor dweight = wanted[1] ? transposed_times(dy, as_rows(x)) : no_gradient(x);
+  const at::Tensor dx = wanted[0] ? times(dy, weight_operand(weight, x)).view(x.sizes()) : no_gradient(x);
+  const at::Tensor dweight =
+      wanted[1] ? transposed_times(dy, as_rows(x)).to(weight.scalar_type()) : no_gradient(weight);
   const OneThread one_thread;
-  return {dx, dweight, wanted[2] ? dy.sum(0) : no_gradient(x)};
+  return {dx, dweight, wanted[2] ? dy.sum(0, /*keepdim=*/false, weight.scalar_type()) : no_gradient(weight)};
 }
 
 // The weight's gradient is added to `into` where that is defined.
 Made gradients(const at::Tensor& given_dy, const at::Tensor& x, const at::Tensor& weight, Wanted wanted,
                const at::Tensor& into) {
   const at::Tensor dy = as_rows(given_dy);
-  const at::Tensor dx = wanted[0] ? times(dy, weight).view(x.sizes()) : no_gradient(x);
-  const at::Tensor dweight = wanted[1] ? weight_gradient(into, dy, as_rows(x)) : no_gradient(x);
-  return {dx, dweight, wanted[2] ? column_sums(dy.contiguous()) : no_gradient(x)};
+  const at::Tensor dx = wanted[0] ? times(dy, weight_operand(weight, x)).view(x.sizes()) : no_gradient(x);
+  const at::ScalarType type = weight.scalar_type();
+  const at::Tensor dweight = wanted[1] ? weight_gradient(into, dy, as_rows(x)).to(type) : no_gradient(weight);
+  return {dx, dweight, wanted[2] ? column_sums(dy).to(type) : no_gradient(weight)};
 }
 
 Made fused_backward(const at::Tensor& dy, const at::Tensor& x, const at::Tensor& weight, Wanted wanted) {
   check_backward(dy, x, weight);
-  if (!use_fused("linear", {x})) return plain_backward(dy, x, weight, wanted);
+  if (!use_fused_bfloat16("linear", {x})) return plain_backward(dy, x, weight, wanted);
   return gradients(dy, x, weight, wanted, {});
 }
 
 Made meta_backward(const at::Tensor& dy, const at::Tensor& x, const at::Tensor& weight, Wanted wanted) {
   check_backward(dy, x, weight);
-  return {wanted[0] ? empty_dense(x) : no_gradient(x), wanted[1] ? empty_dense(weight) : no_gradient(x),
-          wanted[2] ? at::empty_symint({weight.sym_size(0)}, x.options()) : no_gradient(x)};
+  return {wanted[0] ? empty_dense(x) : no_gradient(x), wanted[1] ? empty_dense(weight) : no_gradient(weight),
+          wanted[2] ? at::empty_symint({weight.sym_size(0)}, weight.options()) : no_gradient(weight)};
 }
 
 class Pair : public torch::autograd::Function<Pair> {
@@ -132,7 +136,7 @@ class Pair : public torch::autograd::Function<Pair> {
     const Wanted wanted{needed[0], needed[1], needed[2]};
     const BelowAutograd below;
     static const auto op = find_op("linear_backward", fused_backward);
-    const bool in_place = wanted[1] && adds_in_place(saved[1]) && use_fused("linear", {saved[0]});
+    const bool in_place = wanted[1] && adds_in_place(saved[1]) && use_fused_bfloat16("linear", {saved[0]});
     const auto [dx, dweight, dbias] = in_place ? gradients(grads[0], saved[0], saved[1], wanted, saved[1].grad())
                                                : op.call(grads[0], saved[0], saved[1], wanted);
     return {if_wanted(wanted[0], dx), if_wanted(wanted[1] && !in_place, dweight), if_wanted(wanted[2], dbias)};

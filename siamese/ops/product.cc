@@ -12,7 +12,9 @@
 
 #include "siamese/kernels/outer_products.h"
 #include "siamese/kernels/partition.h"
+#include "siamese/kernels/simd.h"
 #include "siamese/ops/one_thread.h"
+#include "siamese/ops/pointers.h"
 #include "siamese/ops/scope.h"
 
 namespace siamese::ops {
@@ -108,9 +110,13 @@ at::Tensor multiply_in_parts(const at::Tensor& a, const at::Tensor& b) {
 at::Tensor matrix_product(const at::Tensor& a, const at::Tensor& b) {
   const at::AutoDispatchBelowAutograd no_autograd;
   if (!a.is_cpu() || a.numel() == 0 || b.numel() == 0) return at::mm(a, b);
-  const bool large = a.size(0) * a.size(1) * b.size(1) >= kWorthOneDnn && a.scalar_type() == at::kFloat;
+  const bool half = a.scalar_type() == at::kBFloat16;
+  const bool known = a.scalar_type() == at::kFloat || (half && kernels::has_bfloat16_products());
+  const bool large = a.size(0) * a.size(1) * b.size(1) >= kWorthOneDnn && known;
   const bool in_order = a.is_contiguous() && a.size(0) > 1 && b.size(1) > 1;
-  return large && in_order && onednn_linear() != nullptr ? onednn_product_in_order(a, b) : multiply_in_parts(a, b);
+  if (large && in_order && onednn_linear() != nullptr) return onednn_product_in_order(a, b);
+  if (half) return matrix_product(a.to(at::kFloat), b.to(at::kFloat)).to(at::kBFloat16);
+  return multiply_in_parts(a, b);
 }
 
 }  // namespace
@@ -137,14 +143,16 @@ void add_weight_gradient(const at::Tensor& gradient, const at::Tensor& given_dy,
   at::parallel_for(0, out, std::max<int64_t>(1, kWorthAThread / std::max<int64_t>(1, rows * in)),
                    [&](int64_t begin, int64_t end) {
                      const at::Tensor scratch = at::empty({kernels::outer_products_scratch(rows, out, in)}, at::kFloat);
-                     kernels::add_outer_products(dy.const_data_ptr<float>(), x.const_data_ptr<float>(),
-                                                 gradient.mutable_data_ptr<float>(), rows, out, in, begin, end,
-                                                 scratch.mutable_data_ptr<float>());
+                     with_element_type(x, [&](auto element) {
+                       using T = decltype(element);
+                       kernels::add_outer_products(data_of<T>(dy), data_of<T>(x), gradient.mutable_data_ptr<float>(),
+                                                   rows, out, in, begin, end, scratch.mutable_data_ptr<float>());
+                     });
                    });
 }
 
 at::Tensor weight_gradient(const at::Tensor& into, const at::Tensor& dy, const at::Tensor& x) {
-  const at::Tensor gradient = into.defined() ? into : at::zeros({dy.size(1), x.size(1)}, x.options());
+  const at::Tensor gradient = into.defined() ? into : at::zeros({dy.size(1), x.size(1)}, at::kFloat);
   add_weight_gradient(gradient, dy, x);
   return gradient;
 }

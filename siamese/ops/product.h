@@ -1,6 +1,7 @@
 // Matrix products whose bits do not depend on the number of threads. A large one of floats goes to oneDNN, which sums
 // each element in one order however it is cut; everything else is cut here by its shape alone, and each part is a
-// library's product on one thread (ops/one_thread.h). Below autograd.
+// library's product on one thread (ops/one_thread.h). Operands of bfloat16 give a result of bfloat16, summed in float32
+// and rounded once; where this CPU multiplies none, and for small products, they are widened first. Below autograd.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -16,7 +17,7 @@ at::Tensor times(const at::Tensor& y, const at::Tensor& w);
 // dy^T x: dy [rows, out], x [rows, in] -> [out, in], row-major: the gradient of w in x w^T.
 at::Tensor transposed_times(const at::Tensor& dy, const at::Tensor& x);
 
-// The same by a kernel of ours, in float on the CPU, added to `gradient`, which is row-major.
+// The same by a kernel of ours, in float32 on the CPU (dy and x may be bfloat16), added to `gradient`, which is row-major.
 void add_weight_gradient(const at::Tensor& gradient, const at::Tensor& dy, const at::Tensor& x);
 
 // The same, added to `into`, or to zeros of its own where that is undefined; returned.

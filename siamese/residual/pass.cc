@@ -17,6 +17,7 @@ ops::Junction pass_over(const Streams& streams) {
   }
   ops::Junction pass;
   pass.y = now.list.back().value;
+  pass.half_input = now.rounds_input;
   if (now.list.size() == 2) pass.x = now[0];
   if (!now.pending) return pass;
   pass.branch = now.pending->branch.value;

@@ -29,6 +29,7 @@ const at::Tensor& Streams::operator[](size_t i) const {
 Streams Streams::replaced(std::vector<at::Tensor> values) const {
   if (values.size() != list.size()) streams_detail::wrong("replaced", list.size(), "values", values.size());
   Streams next;
+  next.rounds_input = rounds_input;
   for (size_t i = 0; i < list.size(); ++i) next.list.push_back({list[i].name, std::move(values[i])});
   return next;
 }
@@ -38,6 +39,7 @@ Streams Streams::deferring(Pending deferred) const {
   const size_t count = deferred.coefficients.size();
   if (count != list.size()) streams_detail::wrong("deferring", list.size(), "coefficients", count);
   Streams next;
+  next.rounds_input = rounds_input;
   next.list = list;
   next.pending = std::move(deferred);
   return next;
@@ -88,6 +90,7 @@ FlatStreams flatten(const Streams& streams) {
   }
   for (const auto& tensor : streams.handed) take(tensor, "what a read handed on");
   flat.layout.handed = streams.handed.size();
+  flat.layout.rounds_input = streams.rounds_input;
   if (!streams.pending) return flat;
   const Pending& pending = *streams.pending;
   StreamsLayout::Deferred& deferred = flat.layout.pending.emplace();
@@ -107,6 +110,7 @@ Streams unflatten(const StreamsLayout& layout, at::TensorList tensors) {
   auto next = tensors.begin();
   const auto give = [&](bool there) { return there ? streams_detail::defined(*next++, "flat list") : at::Tensor(); };
   Streams streams;
+  streams.rounds_input = layout.rounds_input;
   for (const auto& name : layout.names) streams.list.push_back({name, give(true)});
   for (size_t i = 0; i < layout.handed; ++i) streams.handed.push_back(give(true));
   if (!layout.pending) return streams;

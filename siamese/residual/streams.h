@@ -39,6 +39,9 @@ struct Streams {
   std::vector<Stream> list;
   std::optional<Pending> pending;
   std::vector<at::Tensor> handed;  // from a read to the write of the same site
+  // A read may give its branch input in bfloat16, as products take it (ops/operand.h); where the pass over the streams
+  // can, that costs no pass of its own. The branch then comes back in bfloat16 too.
+  bool rounds_input = false;
 
   // UsageError when there is none.
   const at::Tensor& operator[](size_t i) const;
@@ -65,6 +68,7 @@ struct StreamsLayout {
   };
   std::vector<std::string> names;
   size_t handed = 0;
+  bool rounds_input = false;
   std::optional<Deferred> pending;
 
   size_t tensors() const;  // how many a flat list has
