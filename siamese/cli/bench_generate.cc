@@ -9,6 +9,7 @@
 #include "siamese/base/check.h"
 #include "siamese/cli/bench.h"
 #include "siamese/cli/paths.h"
+#include "siamese/cli/version.h"
 #include "siamese/eval/generate.h"
 #include "siamese/io/strict_json.h"
 #include "siamese/measure/timing.h"
@@ -62,6 +63,7 @@ class Subject {
 void run(const Arguments& arguments) {
   const auto config = load_run_config(arguments.config, arguments.overrides);
   train::apply_engine(config.engine);
+  warn_of_slow_precision(config.engine);
   const int64_t tokens = std::min(arguments.tokens, config.model.context - 1);
   if (tokens < 1) throw UsageError("model.context: expected at least 2 to generate, got 1");
   std::vector<Subject> subjects;

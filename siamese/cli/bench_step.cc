@@ -11,6 +11,7 @@
 #include "siamese/cli/paths.h"
 #include "siamese/cli/step_benchmark.h"
 #include "siamese/cli/table.h"
+#include "siamese/cli/version.h"
 #include "siamese/io/strict_json.h"
 #include "siamese/measure/timing.h"
 
@@ -82,6 +83,7 @@ void compare(const Arguments& arguments, const train::RunConfig& config) {
 void run(const Arguments& arguments) {
   const auto config = load_run_config(arguments.config, arguments.overrides);
   train::apply_engine(config.engine);
+  warn_of_slow_precision(config.engine);
   if (!arguments.against.empty()) return compare(arguments, config);
   const StepBenchmark result = benchmark_step(config, arguments.options);
   const auto json = to_json(arguments.config, config.model.residual, result);

@@ -12,6 +12,7 @@
 #include "siamese/cli/bench.h"
 #include "siamese/cli/table.h"
 #include "siamese/cli/verbs.h"
+#include "siamese/cli/version.h"
 #include "siamese/io/strict_json.h"
 #include "siamese/kernels/simd.h"
 #include "siamese/measure/machine.h"
@@ -27,19 +28,24 @@ void print_machine(bool json) {
   nlohmann::ordered_json result = {{"bench", "machine"},     {"cpu", train::cpu_name()},
                                    {"cores", cores},         {"simd", kernels::simd_level()},
                                    {"memory_gb", memory_gb}, {"torch", TORCH_VERSION}};
-  std::vector<std::vector<std::string>> rows = {{"threads", "multiply-adds GFLOP/s", "triad GB/s"}};
+  result["bfloat16"] = fast_bfloat16();
+  std::vector<std::vector<std::string>> rows = {{"threads", "multiply-adds GFLOP/s", "of bfloat16", "triad GB/s"}};
   for (const int threads : std::set<int>{1, cores}) {
     const double fma = measure::fma_gflops(threads);
+    const double half = measure::bfloat16_gflops(threads);
     const double triad = measure::triad_gb_per_s(threads);
-    rows.push_back({std::to_string(threads), fmt::format("{:.1f}", fma), fmt::format("{:.1f}", triad)});
+    rows.push_back({std::to_string(threads), fmt::format("{:.1f}", fma),
+                    half > 0 ? fmt::format("{:.1f}", half) : "none", fmt::format("{:.1f}", triad)});
     result["threads"].push_back({{"threads", threads}, {"fma_gflops", fma}, {"triad_gb_per_s", triad}});
+    if (half > 0) result["threads"].back()["bfloat16_gflops"] = half;
   }
   if (json) {
     std::printf("%s\n", io::json_text(result).c_str());
     return;
   }
-  std::printf("%s, %d cores, %s, %.1f GB, LibTorch %s\n%s", train::cpu_name().c_str(), cores,
-              kernels::simd_level().c_str(), memory_gb, TORCH_VERSION, text_table(rows).c_str());
+  std::printf("%s, %d cores, %s, bfloat16 %s, %.1f GB, LibTorch %s\n%s", train::cpu_name().c_str(), cores,
+              kernels::simd_level().c_str(), fast_bfloat16().c_str(), memory_gb, TORCH_VERSION,
+              text_table(rows).c_str());
 }
 
 }  // namespace bench_machine

@@ -10,6 +10,7 @@
 #include "siamese/base/check.h"
 #include "siamese/cli/table.h"
 #include "siamese/cli/verbs.h"
+#include "siamese/cli/version.h"
 #include "siamese/config/fields.h"
 #include "siamese/config/yaml.h"
 #include "siamese/eval/evaluate.h"
@@ -75,6 +76,7 @@ void evaluate_run(const EvalArguments& arguments) {
   train::RunConfig config = train::read_config(value);
   if (config.eval.classifier.empty()) config.eval.samples = 0;  // nobody would look at them
   train::apply_engine(config.engine);
+  warn_of_slow_precision(config.engine);
   const bool asked = std::any_of(arguments.overrides.begin(), arguments.overrides.end(),
                                  [](const std::string& text) { return text.starts_with("eval.averaged="); });
   const bool averaged = config.eval.averaged && (asked || train::keeps_average(arguments.run));

@@ -5,6 +5,7 @@
 
 #include "siamese/base/check.h"
 #include "siamese/cli/verbs.h"
+#include "siamese/cli/version.h"
 #include "siamese/data/codec.h"
 #include "siamese/eval/generate.h"
 #include "siamese/train/checkpoint.h"
@@ -21,6 +22,7 @@ struct GenerateArguments {
 void generate_text(const GenerateArguments& arguments) {
   const auto loaded = train::load_model(arguments.run);
   train::apply_engine(loaded.config.engine);
+  warn_of_slow_precision(loaded.config.engine);
   const auto* const model = dynamic_cast<const models::LanguageModel*>(loaded.model.get());
   if (model == nullptr) {
     throw UsageError(arguments.run + ": generate needs a language model, got family " +

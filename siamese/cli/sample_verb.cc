@@ -10,6 +10,7 @@
 #include "siamese/base/check.h"
 #include "siamese/base/path_kind.h"
 #include "siamese/cli/verbs.h"
+#include "siamese/cli/version.h"
 #include "siamese/eval/samples.h"
 #include "siamese/io/png.h"
 #include "siamese/models/weights.h"
@@ -73,6 +74,7 @@ void sample_run(SampleArguments& arguments) {
   const bool averaged = !arguments.trained && train::keeps_average(arguments.run);
   const auto loaded = train::load_model(arguments.run, averaged ? train::Weights::averaged : train::Weights::trained);
   train::apply_engine(loaded.config.engine);
+  warn_of_slow_precision(loaded.config.engine);
   const auto* const model = dynamic_cast<const models::DiffusionTransformer*>(loaded.model.get());
   if (model == nullptr) {
     throw UsageError(arguments.run + ": sample needs a model of family dit, got " +

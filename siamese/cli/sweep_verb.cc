@@ -55,8 +55,8 @@ std::string result_text(const train::RunSummary& summary) {
 fs::path record_file(const SweepArguments& arguments, const train::SweepPlan& plan) {
   if (!arguments.record.empty() || plan.record.empty()) return arguments.record;
   for (const std::string& assignment : arguments.overrides) {
-    if (!train::decides_result(assignment.substr(0, assignment.find('='))) || assignment.starts_with("engine="))
-      continue;
+    const bool of_engine = assignment.starts_with("engine=") && assignment.find("precision") == std::string::npos;
+    if (of_engine || !train::decides_result(assignment.substr(0, assignment.find('=')))) continue;
     if (!arguments.quiet) {
       std::fprintf(stderr, "%s: neither read nor written, because of %s\n", plan.record.c_str(), assignment.c_str());
     }

@@ -1,11 +1,12 @@
 #include "siamese/cli/version.h"
 
+#include <cstdio>
+
 #include <fmt/format.h>
 
 #include <torch/version.h>
 
 #include "siamese/kernels/simd.h"
-#include "siamese/train/config.h"
 
 namespace siamese::cli {
 
@@ -14,8 +15,18 @@ std::string build_text() {
 }
 
 std::string version_text() {
-  return fmt::format("siamese {} (LibTorch {}, {} kernels, {} threads)", SIAMESE_VERSION, TORCH_VERSION,
-                     kernels::simd_level(), train::core_count());
+  return fmt::format("siamese {} (LibTorch {}, {} kernels, bfloat16 {}, {} threads)", SIAMESE_VERSION, TORCH_VERSION,
+                     kernels::simd_level(), fast_bfloat16(), train::core_count());
+}
+
+void warn_of_slow_precision(const train::EngineConfig& engine) {
+  const std::string note = train::precision_note(engine);
+  if (!note.empty()) std::fprintf(stderr, "%s\n", note.c_str());
+}
+
+std::string fast_bfloat16() {
+  if (!kernels::has_bfloat16_products()) return "none";
+  return kernels::has_amx() ? "AVX512-BF16 and AMX" : "AVX512-BF16";
 }
 
 }  // namespace siamese::cli

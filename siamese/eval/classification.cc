@@ -8,6 +8,7 @@
 #include <c10/core/GradMode.h>
 
 #include "siamese/eval/inputs.h"
+#include "siamese/ops/operand.h"
 
 namespace siamese::eval {
 namespace {
@@ -44,6 +45,7 @@ void count_row(const float* logits, int64_t classes, int64_t label, Classificati
 Classification classify(const models::VisionTransformer& model, const data::Batches& source, int64_t rows,
                         int64_t samples) {
   const c10::NoGradGuard no_grad;
+  const ops::RoundWeightsOnce rounded;
   if (source.samples() > 0) samples = std::min(samples, source.samples());
   const int64_t classes = model.config().classes;
   Classification result;

@@ -7,12 +7,14 @@
 
 #include "siamese/eval/held_out.h"
 #include "siamese/eval/inputs.h"
+#include "siamese/ops/operand.h"
 
 namespace siamese::eval {
 
 Difference difference(const models::LanguageModel& before, const models::LanguageModel& after,
                       const data::Batches& source, int64_t rows, int64_t samples) {
   const c10::NoGradGuard no_grad;
+  const ops::RoundWeightsOnce rounded;
   if (source.samples() > 0) samples = std::min(samples, source.samples());
   at::Tensor largest = at::zeros({}, at::kDouble);
   for (int64_t first = 0; first < samples; first += rows) {

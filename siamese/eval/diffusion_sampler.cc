@@ -11,6 +11,7 @@
 #include "siamese/base/check.h"
 #include "siamese/base/random.h"
 #include "siamese/nn/expect.h"
+#include "siamese/ops/operand.h"
 
 namespace siamese::eval {
 namespace {
@@ -103,6 +104,7 @@ Step ddim_step(const DiffusionStep& step, const at::Tensor& x, const at::Tensor&
 at::Tensor sample(const Diffusion& diffusion, const Denoiser& denoiser, at::IntArrayRef shape, const at::Tensor& labels,
                   int64_t null_label, bool learn_sigma, const SamplerOptions& options, int64_t first_sample) {
   const c10::NoGradGuard no_grad;
+  const ops::RoundWeightsOnce rounded;
   check_options(options, null_label);
   nn::expect_that(shape.size() == 4, "sample shape", "4 sizes", static_cast<int64_t>(shape.size()));
   nn::expect_that(shape[0] > 0, "sample shape", "1 sample or more", shape[0]);

@@ -6,6 +6,7 @@
 #include <c10/core/GradMode.h>
 
 #include "siamese/data/codec.h"
+#include "siamese/ops/operand.h"
 
 namespace siamese::eval {
 namespace {
@@ -16,6 +17,7 @@ constexpr size_t kRows = 128;
 
 std::vector<bool> answered_exactly(const models::LanguageModel& model, const std::vector<data::Problem>& problems) {
   const c10::NoGradGuard no_grad;
+  const ops::RoundWeightsOnce rounded;
   const auto codec = data::arithmetic_codec();
   std::vector<bool> results;
   for (size_t first = 0; first < problems.size(); first += kRows) {

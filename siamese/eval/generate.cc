@@ -9,6 +9,7 @@
 
 #include "siamese/base/check.h"
 #include "siamese/base/random.h"
+#include "siamese/ops/operand.h"
 
 namespace siamese::eval {
 namespace {
@@ -54,6 +55,7 @@ int64_t sample_token(std::vector<double> logits, const Sampling& sampling, uint6
 void generate(const models::LanguageModel& model, const std::vector<int64_t>& prompt, const Sampling& sampling,
               const std::function<bool(int64_t)>& emit) {
   const c10::NoGradGuard no_grad;
+  const ops::RoundWeightsOnce rounded;
   const int64_t context = model.config().context;
   const auto length = static_cast<int64_t>(prompt.size());
   if (!(sampling.temperature >= 0) || !(sampling.top_p > 0)) {

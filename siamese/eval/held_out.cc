@@ -8,11 +8,13 @@
 #include <c10/core/GradMode.h>
 
 #include "siamese/eval/inputs.h"
+#include "siamese/ops/operand.h"
 
 namespace siamese::eval {
 
 HeldOut held_out_loss(const models::Model& model, const data::Batches& source, int64_t rows, int64_t samples) {
   const c10::NoGradGuard no_grad;
+  const ops::RoundWeightsOnce rounded;
   if (source.samples() > 0) samples = std::min(samples, source.samples());
   HeldOut result;
   double sum = 0;

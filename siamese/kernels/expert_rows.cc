@@ -13,14 +13,15 @@
 HWY_BEFORE_NAMESPACE();
 namespace siamese::kernels::HWY_NAMESPACE {
 
-void gather_rows(const float* x, const int64_t* source, const float* factors, float* packed, int64_t begin, int64_t end,
-                 int64_t cols) {
+template <class T>
+void gather(const T* x, const int64_t* source, const float* factors, T* packed, int64_t begin, int64_t end,
+            int64_t cols) {
   const Floats d;
   for (int64_t row = begin; row < end; ++row) {
-    const float* const from = x + source[row] * cols;
-    float* const to = packed + row * cols;
+    const T* const from = x + source[row] * cols;
+    T* const to = packed + row * cols;
     if (factors == nullptr) {
-      std::memcpy(to, from, static_cast<size_t>(cols) * sizeof(float));
+      std::memcpy(to, from, static_cast<size_t>(cols) * sizeof(T));
       continue;
     }
     const auto factor = hn::Set(d, factors[row]);
@@ -30,8 +31,9 @@ void gather_rows(const float* x, const int64_t* source, const float* factors, fl
   }
 }
 
-void combine_rows(const float* packed, const int64_t* place, const float* weights, float* y, int64_t begin, int64_t end,
-                  int64_t choices, int64_t cols) {
+template <class T>
+void combine(const T* packed, const int64_t* place, const float* weights, T* y, int64_t begin, int64_t end,
+             int64_t choices, int64_t cols) {
   const Floats d;
   for (int64_t row = begin; row < end; ++row) {
     const int64_t* const places = place + row * choices;
@@ -46,14 +48,14 @@ void combine_rows(const float* packed, const int64_t* place, const float* weight
   }
 }
 
-void weigh_rows(const float* a, float* b, const float* factors, float* products, int64_t begin, int64_t end,
-                int64_t cols) {
+template <class T>
+void weigh(const T* a, T* b, const float* factors, float* products, int64_t begin, int64_t end, int64_t cols) {
   const Floats d;
   const Doubles wide;
   const hn::Rebind<float, Doubles> narrow;
   for (int64_t row = begin; row < end; ++row) {
-    const float* const left = a + row * cols;
-    float* const right = b + row * cols;
+    const T* const left = a + row * cols;
+    T* const right = b + row * cols;
     products[row] = static_cast<float>(sum_in_double(0, cols, [&](auto sum, int64_t i, auto access) HWY_ATTR {
       return hn::MulAdd(hn::PromoteTo(wide, access.load(narrow, left + i)),
                         hn::PromoteTo(wide, access.load(narrow, right + i)), sum);
@@ -65,29 +67,72 @@ void weigh_rows(const float* a, float* b, const float* factors, float* products,
   }
 }
 
+void gather_rows_of_floats(const float* x, const int64_t* source, const float* factors, float* packed, int64_t begin,
+                           int64_t end, int64_t cols) {
+  gather(x, source, factors, packed, begin, end, cols);
+}
+void gather_rows_of_bfloat16(const Bfloat16* x, const int64_t* source, const float* factors, Bfloat16* packed,
+                             int64_t begin, int64_t end, int64_t cols) {
+  gather(x, source, factors, packed, begin, end, cols);
+}
+void combine_rows_of_floats(const float* packed, const int64_t* place, const float* weights, float* y, int64_t begin,
+                            int64_t end, int64_t choices, int64_t cols) {
+  combine(packed, place, weights, y, begin, end, choices, cols);
+}
+void combine_rows_of_bfloat16(const Bfloat16* packed, const int64_t* place, const float* weights, Bfloat16* y,
+                              int64_t begin, int64_t end, int64_t choices, int64_t cols) {
+  combine(packed, place, weights, y, begin, end, choices, cols);
+}
+void weigh_rows_of_floats(const float* a, float* b, const float* factors, float* products, int64_t begin, int64_t end,
+                          int64_t cols) {
+  weigh(a, b, factors, products, begin, end, cols);
+}
+void weigh_rows_of_bfloat16(const Bfloat16* a, Bfloat16* b, const float* factors, float* products, int64_t begin,
+                            int64_t end, int64_t cols) {
+  weigh(a, b, factors, products, begin, end, cols);
+}
+
 }  // namespace siamese::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace siamese::kernels {
 
-HWY_EXPORT(gather_rows);
-HWY_EXPORT(combine_rows);
-HWY_EXPORT(weigh_rows);
+HWY_EXPORT(gather_rows_of_floats);
+HWY_EXPORT(gather_rows_of_bfloat16);
+HWY_EXPORT(combine_rows_of_floats);
+HWY_EXPORT(combine_rows_of_bfloat16);
+HWY_EXPORT(weigh_rows_of_floats);
+HWY_EXPORT(weigh_rows_of_bfloat16);
 
 void gather_rows(const float* x, const int64_t* source, const float* factors, float* packed, int64_t begin, int64_t end,
                  int64_t cols) {
-  HWY_DYNAMIC_DISPATCH(gather_rows)(x, source, factors, packed, begin, end, cols);
+  HWY_DYNAMIC_DISPATCH(gather_rows_of_floats)(x, source, factors, packed, begin, end, cols);
+}
+
+void gather_rows(const Bfloat16* x, const int64_t* source, const float* factors, Bfloat16* packed, int64_t begin,
+                 int64_t end, int64_t cols) {
+  HWY_DYNAMIC_DISPATCH(gather_rows_of_bfloat16)(x, source, factors, packed, begin, end, cols);
 }
 
 void combine_rows(const float* packed, const int64_t* place, const float* weights, float* y, int64_t begin, int64_t end,
                   int64_t choices, int64_t cols) {
-  HWY_DYNAMIC_DISPATCH(combine_rows)(packed, place, weights, y, begin, end, choices, cols);
+  HWY_DYNAMIC_DISPATCH(combine_rows_of_floats)(packed, place, weights, y, begin, end, choices, cols);
+}
+
+void combine_rows(const Bfloat16* packed, const int64_t* place, const float* weights, Bfloat16* y, int64_t begin,
+                  int64_t end, int64_t choices, int64_t cols) {
+  HWY_DYNAMIC_DISPATCH(combine_rows_of_bfloat16)(packed, place, weights, y, begin, end, choices, cols);
 }
 
 void weigh_rows(const float* a, float* b, const float* factors, float* products, int64_t begin, int64_t end,
                 int64_t cols) {
-  HWY_DYNAMIC_DISPATCH(weigh_rows)(a, b, factors, products, begin, end, cols);
+  HWY_DYNAMIC_DISPATCH(weigh_rows_of_floats)(a, b, factors, products, begin, end, cols);
+}
+
+void weigh_rows(const Bfloat16* a, Bfloat16* b, const float* factors, float* products, int64_t begin, int64_t end,
+                int64_t cols) {
+  HWY_DYNAMIC_DISPATCH(weigh_rows_of_bfloat16)(a, b, factors, products, begin, end, cols);
 }
 
 }  // namespace siamese::kernels

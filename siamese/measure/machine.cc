@@ -26,20 +26,19 @@ class ThreadsGuard {
 constexpr int kTries = 10;
 constexpr int64_t kLoopGrain = 16384;
 
-}  // namespace machine
-
-double fma_gflops(int threads) {
-  const machine::ThreadsGuard guard(threads);
+// GFLOP/s of rounds(number, sink), which returns what it did, on each thread: the best try.
+double best_gflops(int threads, double (*rounds)(int64_t, float*)) {
+  const ThreadsGuard guard(threads);
   constexpr int64_t kRounds = 4'000'000;  // some ten milliseconds
   double best = 0;
-  for (int i = 0; i < machine::kTries; ++i) {
+  for (int i = 0; i < kTries; ++i) {
     std::vector<double> flops(static_cast<size_t>(threads), 0);
     std::vector<float> sinks(static_cast<size_t>(threads), 0);
     const double seconds = seconds_of([&] {
       at::parallel_for(0, threads, 1, [&](int64_t begin, int64_t end) {
         for (int64_t thread = begin; thread < end; ++thread) {
           const auto at = static_cast<size_t>(thread);
-          flops[at] = multiply_add_rounds(kRounds, &sinks[at]);
+          flops[at] = rounds(kRounds, &sinks[at]);
         }
       });
     });
@@ -49,6 +48,12 @@ double fma_gflops(int threads) {
   }
   return best;
 }
+
+}  // namespace machine
+
+double fma_gflops(int threads) { return machine::best_gflops(threads, multiply_add_rounds); }
+
+double bfloat16_gflops(int threads) { return machine::best_gflops(threads, multiply_add_pair_rounds); }
 
 double triad_gb_per_s(int threads) {
   const machine::ThreadsGuard guard(threads);

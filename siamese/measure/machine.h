@@ -13,6 +13,9 @@ namespace siamese::measure {
 // GFLOP/s of multiply-adds in registers: the best of several short tries.
 double fma_gflops(int threads);
 
+// The same of products of bfloat16; 0 where the CPU has none (kernels::has_bfloat16_products).
+double bfloat16_gflops(int threads);
+
 // GB/s of a = s b + c over arrays far larger than any cache, counted as three arrays: the best of several tries.
 double triad_gb_per_s(int threads);
 

@@ -11,7 +11,8 @@
 
 #include "hwy/highway.h"
 
-#include "siamese/kernels/vectors-inl.h"
+#include "siamese/kernels/simd.h"
+#include "siamese/kernels/tile_product-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace siamese::measure::HWY_NAMESPACE {
@@ -45,6 +46,29 @@ double multiply_add_rounds(int64_t rounds, float* sink) {
   const auto c = hn::Add(hn::Add(c0, c1), hn::Add(c2, c3));
   *sink = hn::GetLane(hn::SumOfLanes(d, hn::Add(a, hn::Add(b, c))));
   return static_cast<double>(rounds) * 12 * 2 * static_cast<double>(hn::Lanes(d));
+}
+
+double multiply_add_pair_rounds(int64_t rounds, float* sink) {
+#if SIAMESE_KERNELS_BFLOAT16_PAIRS
+  constexpr int kValues = 12;
+  const Floats d;
+  const MultiplyAddPairs multiply_add;
+  const auto factor = hn::BitCast(d, hn::Set(hn::RebindToUnsigned<Floats>(), 0x3E803E80U));  // 1/4 and 1/4
+  hn::Vec<Floats> values[kValues];
+  for (int i = 0; i < kValues; ++i) values[i] = hn::Set(d, 0.1f * static_cast<float>(i));
+  for (int64_t round = 0; round < rounds; ++round) {
+#pragma GCC unroll 12
+    for (int i = 0; i < kValues; ++i) values[i] = multiply_add(factor, factor, values[i]);
+  }
+  auto sum = values[0];
+  for (int i = 1; i < kValues; ++i) sum = hn::Add(sum, values[i]);
+  *sink = hn::GetLane(hn::SumOfLanes(d, sum));
+  return static_cast<double>(rounds) * kValues * 4 * static_cast<double>(hn::Lanes(d));
+#else
+  (void)rounds;
+  *sink = 0;
+  return 0;
+#endif
 }
 
 template <int kReads, int kWrites>
@@ -123,10 +147,16 @@ HWY_AFTER_NAMESPACE();
 namespace siamese::measure {
 
 HWY_EXPORT(multiply_add_rounds);
+HWY_EXPORT(multiply_add_pair_rounds);
 HWY_EXPORT(memory_loop);
 
 double multiply_add_rounds(int64_t rounds, float* sink) {
   return HWY_DYNAMIC_DISPATCH(multiply_add_rounds)(rounds, sink);
+}
+
+double multiply_add_pair_rounds(int64_t rounds, float* sink) {
+  if (!kernels::has_bfloat16_products()) return 0;
+  return HWY_DYNAMIC_DISPATCH(multiply_add_pair_rounds)(rounds, sink);
 }
 
 float memory_loop(const float* const* in, int reads, float* const* out, int writes, int64_t begin, int64_t end) {

@@ -32,13 +32,13 @@ Experts::Experts(const Scope& scope, const ExpertsShape& shape, const Initialize
 }
 
 ExpertsResult Experts::operator()(const at::Tensor& x) const {
-  const at::Tensor flat = ops::from_operand(x).reshape({-1, shape_.width});
+  const at::Tensor flat = x.reshape({-1, shape_.width});
   // Not ops::linear: what a row chooses must not depend on the number of threads.
-  const ops::Routing routing = ops::route(ops::row_linear(flat, router_.value()), shape_.per_token, shape_.renormalise);
+  const ops::Routing routing =
+      ops::route(ops::row_linear(ops::from_operand(flat), router_.value()), shape_.per_token, shape_.renormalise);
   at::Tensor value =
       ops::expert_feed_forward(shape_.kind, flat, routing.chosen, routing.weights, in_.value(), out_.value())
-          .view(x.sizes())
-          .to(x.scalar_type());
+          .view(x.sizes());
   if (shared_.has_value()) value = value + (*shared_)(x);
   return {value, routing.balance, routing.z, routing.counts};
 }

@@ -29,7 +29,7 @@ at::Tensor along(const at::Tensor& chosen, int64_t cols) {
 at::Tensor plain_projected(const at::Tensor& x, const at::Tensor& chosen, const at::Tensor& w_in) {
   const int64_t experts = w_in.size(0);
   const int64_t in = w_in.size(1);
-  const at::Tensor all = at::linear(x, w_in.reshape({experts * in, w_in.size(2)}));
+  const at::Tensor all = at::linear(x, w_in.to(x.scalar_type()).reshape({experts * in, w_in.size(2)}));
   return all.view({x.size(0), experts, in}).gather(1, along(chosen, in));
 }
 
@@ -39,10 +39,11 @@ at::Tensor plain_combined(const at::Tensor& active, const at::Tensor& chosen, co
   const int64_t rows = chosen.size(0);
   const int64_t experts = w_out.size(0);
   const int64_t hidden = w_out.size(2);
-  const at::Tensor by_expert = at::zeros({rows, experts, hidden}, active.options())
-                                   .scatter_add(1, along(chosen, hidden), active * weights.unsqueeze(-1));
+  const at::Tensor by_expert =
+      at::zeros({rows, experts, hidden}, active.options())
+          .scatter_add(1, along(chosen, hidden), (active * weights.unsqueeze(-1)).to(active.scalar_type()));
   return at::linear(by_expert.view({rows, experts * hidden}),
-                    w_out.permute({1, 0, 2}).reshape({w_out.size(1), experts * hidden}));
+                    w_out.to(active.scalar_type()).permute({1, 0, 2}).reshape({w_out.size(1), experts * hidden}));
 }
 
 }  // namespace expert_detail
@@ -75,9 +76,9 @@ void check(const char* op, std::string_view kind, const at::Tensor& x, const at:
   const c10::SymInt rows = x.sym_size(0);
   const c10::SymInt width = x.sym_size(1);
   const c10::SymInt experts = w_in.sym_size(0);
-  arguments.index_shape("chosen", chosen, {rows, chosen.sym_size(1)}).shape("weights", weights, chosen.sym_sizes());
-  arguments.shape("w_out", w_out, {experts, width, w_out.sym_size(2)})
-      .shape("w_in", w_in, {experts, w_out.sym_size(2) * halves, width});
+  arguments.index_shape("chosen", chosen, {rows, chosen.sym_size(1)}).parameter("weights", weights, chosen.sym_sizes());
+  arguments.parameter("w_out", w_out, {experts, width, w_out.sym_size(2)});
+  Arguments(op, "w_out", w_out).shape("w_in", w_in, {experts, w_out.sym_size(2) * halves, width});
 }
 
 void check_backward(std::string_view kind, const at::Tensor& dy, const at::Tensor& x, const at::Tensor& chosen,
@@ -91,7 +92,7 @@ void check_backward(std::string_view kind, const at::Tensor& dy, const at::Tenso
 }
 
 bool fused(const at::Tensor& x, const at::Tensor& chosen) {
-  return use_fused("expert_feed_forward", {x}) && x.numel() > 0 && chosen.numel() > 0;
+  return use_fused_bfloat16("expert_feed_forward", {x}) && x.numel() > 0 && chosen.numel() > 0;
 }
 
 Made plain_forward(std::string_view kind, const at::Tensor& x, const at::Tensor& chosen, const at::Tensor& weights,
@@ -141,12 +142,13 @@ Gradients fused_backward(std::string_view kind, const at::Tensor& dy, const at::
   check_backward(kind, dy, x, chosen, weights, w_in, w_out, projected);
   check_indices(op, "chosen", chosen, w_in.size(0));
   if (!fused(x, chosen)) return plain_backward(kind, dy, x, chosen, weights, w_in, w_out, projected, wanted);
-  const at::Tensor dw_in = wanted[2] ? at::zeros(w_in.sizes(), w_in.options()) : at::Tensor();
-  const at::Tensor dw_out = wanted[3] ? at::zeros(w_out.sizes(), w_out.options()) : at::Tensor();
+  const at::Tensor dw_in = wanted[2] ? at::zeros(w_in.sizes(), at::kFloat) : at::Tensor();
+  const at::Tensor dw_out = wanted[3] ? at::zeros(w_out.sizes(), at::kFloat) : at::Tensor();
   const auto [dx, dweights] =
       run_experts_backward(activation_named(op, kind), {x, chosen, weights, w_in, w_out}, projected, dy, dw_in, dw_out);
-  return {wanted[0] ? dx : no_gradient(x), wanted[1] ? dweights : no_gradient(x), wanted[2] ? dw_in : no_gradient(x),
-          wanted[3] ? dw_out : no_gradient(x)};
+  const at::ScalarType type = w_in.scalar_type();
+  return {wanted[0] ? dx : no_gradient(x), wanted[1] ? dweights : no_gradient(x),
+          wanted[2] ? dw_in.to(type) : no_gradient(x), wanted[3] ? dw_out.to(type) : no_gradient(x)};
 }
 
 Gradients meta_backward(std::string_view kind, const at::Tensor& dy, const at::Tensor& x, const at::Tensor& chosen,
@@ -195,7 +197,7 @@ class Pair : public torch::autograd::Function<Pair> {
     const at::AutoDispatchBelowAutograd below;
     const auto place = [](bool want, const at::Tensor& weight) {
       if (!want) return at::Tensor();
-      return adds_in_place(weight) ? weight.grad() : at::zeros(weight.sizes(), weight.options());
+      return adds_in_place(weight) ? weight.grad() : at::zeros(weight.sizes(), at::kFloat);
     };
     const at::Tensor dw_in = place(wanted[2], saved[3]);
     const at::Tensor dw_out = place(wanted[3], saved[4]);

@@ -10,9 +10,12 @@
 #include "siamese/kernels/outer_products.h"
 #include "siamese/ops/expert_groups.h"
 #include "siamese/ops/one_thread.h"
+#include "siamese/ops/operand.h"
 #include "siamese/ops/partials.h"
+#include "siamese/ops/pointers.h"
 #include "siamese/ops/product.h"
 #include "siamese/ops/scope.h"
+#include "siamese/ops/wide.h"
 
 namespace siamese::ops {
 namespace expert_kernels_detail {
@@ -24,9 +27,10 @@ at::Tensor rows_of(const at::Tensor& packed, const ExpertBlock& block) {
   return packed.narrow(0, block.begin, block.rows);
 }
 
-// Whether ops/product.h has a faster product than one straight into its place.
+// Whether ops/product.h has a faster product than one straight into its place; of bfloat16 it has the only one whose
+// sums are floats.
 bool worth_a_copy(const at::Tensor& to, const at::Tensor& x) {
-  return to.numel() * x.size(1) >= int64_t{1} << 24;  // multiply-adds
+  return x.scalar_type() == at::kBFloat16 || to.numel() * x.size(1) >= int64_t{1} << 24;  // multiply-adds
 }
 
 // to = x w^T
@@ -45,16 +49,21 @@ void multiply(const at::Tensor& to, const at::Tensor& y, const at::Tensor& w) {
 void gather(const at::Tensor& x, const ExpertGroups& groups, const at::Tensor& factors, const at::Tensor& packed,
             const ExpertBlock& block) {
   const float* const factor = factors.defined() ? factors.const_data_ptr<float>() + block.begin : nullptr;
-  kernels::gather_rows(x.const_data_ptr<float>(), groups.source.const_data_ptr<int64_t>() + block.begin, factor,
-                       packed.mutable_data_ptr<float>(), 0, block.rows, x.size(1));
+  with_element_type(x, [&](auto element) {
+    using T = decltype(element);
+    kernels::gather_rows(data_of<T>(x), groups.source.const_data_ptr<int64_t>() + block.begin, factor,
+                         writable_of<T>(packed), 0, block.rows, x.size(1));
+  });
 }
 
 void combine(const at::Tensor& packed, const at::Tensor& place, const at::Tensor& weights, const at::Tensor& y) {
   const int64_t cols = y.size(1);
   at::parallel_for(0, y.size(0), row_grain(cols), [&](int64_t begin, int64_t end) {
-    kernels::combine_rows(packed.const_data_ptr<float>(), place.const_data_ptr<int64_t>(),
-                          weights.const_data_ptr<float>(), y.mutable_data_ptr<float>(), begin, end, place.size(1),
-                          cols);
+    with_element_type(y, [&](auto element) {
+      using T = decltype(element);
+      kernels::combine_rows(data_of<T>(packed), place.const_data_ptr<int64_t>(), weights.const_data_ptr<float>(),
+                            writable_of<T>(y), begin, end, place.size(1), cols);
+    });
   });
 }
 
@@ -124,10 +133,12 @@ void add_weight_gradients(const std::vector<WeightGradient>& gradients, const at
     const int64_t row = begin[task.expert];
     const int64_t rows = begin[task.expert + 1] - row;
     const at::Tensor scratch = at::empty({kernels::outer_products_scratch(rows, out, in)}, at::kFloat);
-    kernels::add_outer_products(gradient.dy.const_data_ptr<float>() + row * out,
-                                gradient.x.const_data_ptr<float>() + row * in,
-                                gradient.dw.mutable_data_ptr<float>() + task.expert * out * in, rows, out, in,
-                                task.begin, task.end, scratch.mutable_data_ptr<float>());
+    with_element_type(gradient.x, [&](auto element) {
+      using T = decltype(element);
+      kernels::add_outer_products(data_of<T>(gradient.dy) + row * out, data_of<T>(gradient.x) + row * in,
+                                  gradient.dw.mutable_data_ptr<float>() + task.expert * out * in, rows, out, in,
+                                  task.begin, task.end, scratch.mutable_data_ptr<float>());
+    });
   });
 }
 
@@ -144,7 +155,7 @@ PackedRows packed_backward(Activation kind, const at::Tensor& dy, const at::Tens
                         at::empty({count, hidden}, x.options()),
                         at::empty_like(projected),
                         like_x[2],
-                        at::empty({count}, x.options())};
+                        at::empty({count}, at::kFloat)};
   const auto blocks = expert_blocks(groups.first, kBlockRows);
   for_each_task(static_cast<int64_t>(blocks.size()), [&](int64_t i) {
     const ExpertBlock& block = blocks[static_cast<size_t>(i)];
@@ -154,12 +165,13 @@ PackedRows packed_backward(Activation kind, const at::Tensor& dy, const at::Tens
     gather(dy, groups, at::Tensor(), block_dy, block);
     const at::Tensor dactive = at::empty({block.rows, hidden}, x.options());
     multiply(dactive, block_dy, w_out[block.expert]);
-    kernels::activation_backward(kind, rows_of(projected, block).const_data_ptr<float>(),
-                                 dactive.const_data_ptr<float>(), dprojected.mutable_data_ptr<float>(),
-                                 active.mutable_data_ptr<float>(), 0, block.rows, hidden);
-    kernels::weigh_rows(dactive.const_data_ptr<float>(), active.mutable_data_ptr<float>(),
-                        factors.const_data_ptr<float>() + block.begin,
-                        rows.dweights.mutable_data_ptr<float>() + block.begin, 0, block.rows, hidden);
+    with_element_type(x, [&](auto element) {
+      using T = decltype(element);
+      kernels::activation_backward(kind, data_of<T>(rows_of(projected, block)), data_of<T>(dactive),
+                                   writable_of<T>(dprojected), writable_of<T>(active), 0, block.rows, hidden);
+      kernels::weigh_rows(data_of<T>(dactive), writable_of<T>(active), factors.const_data_ptr<float>() + block.begin,
+                          rows.dweights.mutable_data_ptr<float>() + block.begin, 0, block.rows, hidden);
+    });
     multiply(rows_of(rows.dx, block), dprojected, w_in[block.expert]);
     gather(x, groups, factors, rows_of(rows.x, block), block);
   });
@@ -170,8 +182,11 @@ PackedRows packed_backward(Activation kind, const at::Tensor& dy, const at::Tens
 
 ExpertOutputs run_experts(Activation kind, const ExpertInputs& inputs) {
   using namespace expert_kernels_detail;
-  const auto& [given, chosen, weights, w_in, w_out] = inputs;
+  const auto& [given, chosen, given_weights, w_in, w_out] = inputs;
   const at::Tensor x = given.contiguous();
+  const at::Tensor weights = wide(given_weights).contiguous();
+  const at::Tensor operand_in = weight_operand(w_in, x);
+  const at::Tensor operand_out = weight_operand(w_out, x);
   const ExpertGroups groups = group_by_expert(chosen.contiguous(), w_in.size(0));
   const int64_t packed_rows = chosen.numel();
   const int64_t hidden = w_out.size(2);
@@ -183,14 +198,16 @@ ExpertOutputs run_experts(Activation kind, const ExpertInputs& inputs) {
     const at::Tensor out = rows_of(packed, block);  // first of x, then of y
     const at::Tensor inner = rows_of(projected, block);
     gather(x, groups, at::Tensor(), out, block);
-    multiply_transposed(inner, out, inputs.w_in[block.expert]);
+    multiply_transposed(inner, out, operand_in[block.expert]);
     const at::Tensor active = at::empty({block.rows, hidden}, x.options());
-    kernels::activation_forward(kind, inner.const_data_ptr<float>(), active.mutable_data_ptr<float>(), 0, block.rows,
-                                hidden);
-    multiply_transposed(out, active, inputs.w_out[block.expert]);
+    with_element_type(x, [&](auto element) {
+      using T = decltype(element);
+      kernels::activation_forward(kind, data_of<T>(inner), writable_of<T>(active), 0, block.rows, hidden);
+    });
+    multiply_transposed(out, active, operand_out[block.expert]);
   });
   at::Tensor y = at::empty_like(x);
-  combine(packed, groups.place, weights.contiguous(), y);
+  combine(packed, groups.place, weights, y);
   return {y, projected};
 }
 
@@ -198,17 +215,19 @@ ExpertRowGradients run_experts_backward(Activation kind, const ExpertInputs& inp
                                         const at::Tensor& dy, const at::Tensor& dw_in, const at::Tensor& dw_out) {
   using namespace expert_kernels_detail;
   const at::Tensor x = inputs.x.contiguous();
-  const at::Tensor weights = inputs.weights.contiguous();
+  const at::Tensor weights = wide(inputs.weights).contiguous();
   const ExpertGroups groups = group_by_expert(inputs.chosen.contiguous(), inputs.w_in.size(0));
-  const PackedRows rows =
-      packed_backward(kind, dy.contiguous(), x, weights, projected.contiguous(), inputs.w_in, inputs.w_out, groups);
+  const PackedRows rows = packed_backward(kind, dy.contiguous(), x, weights, projected.contiguous(),
+                                          weight_operand(inputs.w_in, x), weight_operand(inputs.w_out, x), groups);
   std::vector<WeightGradient> sums;
   if (dw_out.defined()) sums.push_back({rows.dy, rows.active, dw_out});
   if (dw_in.defined()) sums.push_back({rows.dprojected, rows.x, dw_in});
   add_weight_gradients(sums, groups.first);
   at::Tensor dx = at::empty_like(x);
   combine(rows.dx, groups.place, weights, dx);
-  return {dx, rows.dweights.index_select(0, groups.place.view({-1})).view(weights.sizes())};
+  return {
+      dx,
+      rows.dweights.index_select(0, groups.place.view({-1})).view(weights.sizes()).to(inputs.weights.scalar_type())};
 }
 
 }  // namespace siamese::ops

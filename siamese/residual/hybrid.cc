@@ -15,6 +15,7 @@ class HybridJunction : public Junction {
 
   ReadResult read(const Streams& streams, Recorder* recorder) const override {
     ops::Junction pass = pass_over(streams);
+    pass.half_input = false;  // it is the stream, too
     pass.y_norm = norm_.step();
     const ops::JunctionResult made = ops::junction(pass);
     record(recorder, "h", made.y, site().kind == SiteKind::ffn ? made.input : at::Tensor());

@@ -14,7 +14,7 @@ class Olmo2Junction : public Junction {
   ReadResult read(const Streams& streams, Recorder* recorder) const override {
     const ops::JunctionResult made = ops::junction(pass_over(streams));
     record(recorder, "h", made.y, {});
-    return {streams.replaced({made.y}), made.y};
+    return {streams.replaced({made.y}), made.input};
   }
 
   Streams write(const Streams& streams, const Branch& branch) const override {

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "siamese/ops/operand.h"
 #include "siamese/residual/pass.h"
 
 namespace siamese::residual {
@@ -58,8 +59,9 @@ class SiameseJunction : public Junction {
 
   Streams write(const Streams& streams, const Branch& branch) const override {
     if (form_ == SiameseForm::read) return streams.deferring({branch, {x_coefficient_, 1.0}});
-    const at::Tensor x = norm_of_sum(x_norm_, streams[kX], 1, branch, x_coefficient_);
-    return streams.replaced({x, streams[kY]}).deferring({branch, {0.0, 1.0}});
+    const Branch floats{ops::from_operand(branch.value), branch.gate};  // used twice: its gradients add up as floats
+    const at::Tensor x = norm_of_sum(x_norm_, streams[kX], 1, floats, x_coefficient_);
+    return streams.replaced({x, streams[kY]}).deferring({floats, {0.0, 1.0}});
   }
 
  private:

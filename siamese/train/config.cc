@@ -13,6 +13,7 @@
 #include "siamese/config/fields.h"
 #include "siamese/config/yaml.h"
 #include "siamese/io/atomic_file.h"
+#include "siamese/kernels/simd.h"
 #include "siamese/models/registry.h"
 
 namespace siamese::train {
@@ -232,6 +233,7 @@ std::string cpu_name() {
 
 void apply_engine(const EngineConfig& engine) {
   ops::set_mode(engine.ops);
+  ops::set_precision(engine.precision);
   const auto threads = static_cast<int>(engine.threads > 0 ? engine.threads : core_count());
   const int more = kPools * (threads - 1);
   if (const int room = startable_threads(more); room < more) {
@@ -242,6 +244,12 @@ void apply_engine(const EngineConfig& engine) {
   at::set_num_threads(threads);
   // OpenMP starts its threads now, and not when a batch is already being made by the last one that was to be had.
   at::parallel_for(0, threads, 1, [](int64_t, int64_t) {});
+}
+
+std::string precision_note(const EngineConfig& engine) {
+  if (engine.precision != ops::Precision::bfloat16 || kernels::has_bfloat16_products()) return "";
+  return "engine.precision: bfloat16: this CPU has no products of bfloat16 (AVX512-BF16): they are computed in float32 "
+         "on rounded operands, slower than engine.precision=float32";
 }
 
 void limit_threads() {

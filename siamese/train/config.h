@@ -14,6 +14,7 @@
 #include "siamese/models/config.h"
 #include "siamese/nn/init.h"
 #include "siamese/ops/mode.h"
+#include "siamese/ops/operand.h"
 #include "siamese/train/schedule.h"
 
 namespace siamese::train {
@@ -133,12 +134,14 @@ struct InitConfig : nn::InitConfig {
 
 struct EngineConfig {
   ops::Mode ops = ops::Mode::automatic;
+  ops::Precision precision = ops::Precision::float32;
   int64_t threads = 0;
   int64_t recompute = 0;
 
   template <class Self, class Visit>
   static void fields(Self& self, Visit&& visit) {
     visit("ops", self.ops, "kernels: auto = fused where there is one");
+    visit("precision", self.precision, "operands of products; bfloat16: rounded, sums stay float32; decides results");
     visit("threads", self.threads, "worker threads; 0 = one per core; results do not depend on it");
     visit("recompute", self.recompute, "activation checkpointing: blocks per recomputed segment; 0 = off");
   }
@@ -177,6 +180,9 @@ data::SampleShape sample_shape(const models::ModelConfig& model);
 
 // Sets kernels and threads for this process. SystemError when it may not have so many.
 void apply_engine(const EngineConfig& engine);
+
+// One line where engine.precision is slower than float32 on this CPU, else "".
+std::string precision_note(const EngineConfig& engine);
 // For what runs without a config: one thread where the system does not allow one per core.
 void limit_threads();
 int64_t core_count();

@@ -39,7 +39,8 @@ std::string named_changes(std::vector<std::string> changes) {
 }  // namespace
 
 bool decides_result(std::string_view key) {
-  return !key.starts_with("engine.") && !is_one_of(key, {"train.max_hours", "train.keep_last", "train.keep_every"});
+  if (key.starts_with("engine.")) return key == "engine.precision";
+  return !is_one_of(key, {"train.max_hours", "train.keep_last", "train.keep_every"});
 }
 
 bool may_be_edited(std::string_view key) {

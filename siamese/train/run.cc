@@ -62,6 +62,11 @@ RunConfig kept_config(RunConfig asked) {
   return asked;
 }
 
+static void warn_of_precision(const RunConfig& config, const RunHooks& hooks) {
+  const std::string note = precision_note(config.engine);
+  if (!note.empty() && hooks.observer != nullptr) hooks.observer->warned(note);
+}
+
 RunResult start_run(const RunConfig& asked, const fs::path& run_dir, bool overwrite, const std::string& label,
                     const RunHooks& hooks) {
   check_free(run_dir, overwrite);
@@ -72,6 +77,7 @@ RunResult start_run(const RunConfig& asked, const fs::path& run_dir, bool overwr
   const io::DirectoryLock lock(run_dir);
   check_free(run_dir, overwrite);  // another run may have come and gone meanwhile
   clear_for_run(run_dir);
+  warn_of_precision(config, hooks);
   RunLoop run(trainer, run_dir, {new_run_id(), label}, hooks);
   run.write_status(RunStatus::running);  // first: from here on the folder is known as a run
   io::write_file_atomic(run_dir / io::kConfigFile, config_text(config));
@@ -112,6 +118,7 @@ RunResult resume_run(const fs::path& run_or_checkpoint, const RunHooks& hooks, b
   const std::string changed = begun ? trainer.resume_from(checkpoint, accept_changed_data) : "";
   if (!changed.empty() && hooks.observer != nullptr) hooks.observer->warned(changed + "; accepted");
   if (!edited.empty() && hooks.observer != nullptr) hooks.observer->warned(edited);
+  warn_of_precision(config, hooks);
   RunLoop run(trainer, dir, {text_or(run_file, "id", new_run_id()), text_or(run_file, "label", "")}, hooks);
   const bool unrecorded = !trainer.state().unrecorded.empty();
   if (trainer.finished() && !unrecorded && !run.owes_evaluation()) {

@@ -14,6 +14,7 @@
 #include "siamese/models/registry.h"
 #include "siamese/models/weights.h"
 #include "siamese/ops/gradient.h"
+#include "siamese/ops/operand.h"
 
 namespace siamese::train {
 namespace {
@@ -82,6 +83,7 @@ Trainer::~Trainer() = default;
 void Trainer::accumulate_gradients(const data::Batch& batch, SiteRecorder* recorder, StepMetrics& metrics) const {
   const TrainConfig& train = config_.train;
   const ops::GradientsInPlace in_place;
+  const ops::RoundWeightsOnce rounded;
   at::Tensor expert_counts;
   for (int64_t first = 0; first < train.batch; first += train.micro_batch) {
     models::LossOptions options;
