@@ -162,6 +162,7 @@ GradientBuffer::GradientBuffer(const Parameters& parameters) : parameters_(param
   int64_t total = 0;
   for (const auto& parameter : parameters.list()) total += padded(parameter);
   buffer_ = at::zeros({total}, parameters.options());
+  for (const auto& parameter : parameters.list()) expect_type_of_buffer(parameter);
   int64_t begin = 0;
   for (const auto& parameter : parameters.list()) {
     views_.push_back(buffer_.narrow(0, begin, parameter.value.numel()).view(parameter.value.sizes()));
@@ -170,15 +171,19 @@ GradientBuffer::GradientBuffer(const Parameters& parameters) : parameters_(param
   }
 }
 
+void GradientBuffer::expect_type_of_buffer(const Parameter& parameter) const {
+  const auto text = [](const at::Tensor& tensor) { return c10::str(tensor.scalar_type(), " on ", tensor.device()); };
+  if (text(parameter.value) == text(buffer_)) return;
+  throw UsageError("gradient buffer: parameter " + parameter.name + ": expected " + text(buffer_) +
+                   ", the type and device of all gradients, got " + text(parameter.value));
+}
+
 void GradientBuffer::zero() const {
   buffer_.zero_();
   for (size_t i = 0; i < views_.size(); ++i) {
     const Parameter& parameter = parameters_.list()[i];
     if (parameter.value.grad().is_same(views_[i])) continue;
-    if (parameter.value.dtype() != buffer_.dtype() || parameter.value.device() != buffer_.device()) {
-      throw UsageError("gradient buffer: parameter " + parameter.name +
-                       " changed its type or device: expected a new buffer for it");
-    }
+    expect_type_of_buffer(parameter);
     parameter.value.mutable_grad() = views_[i];
   }
 }

@@ -96,13 +96,16 @@ class Parameters {
 
 // One buffer for all gradients, kept from step to step: every parameter's .grad becomes a view of it, which backward
 // adds to. Without it a .grad is allocated anew at each first backward. `zero` puts back the views that were taken away
-// meanwhile (zero_grad, another tensor in a parameter's place).
+// meanwhile (zero_grad, another tensor in a parameter's place). All parameters are of one type on one device:
+// UsageError.
 class GradientBuffer {
  public:
   explicit GradientBuffer(const Parameters& parameters);
   void zero() const;
 
  private:
+  void expect_type_of_buffer(const Parameter& parameter) const;
+
   Parameters parameters_;
   at::Tensor buffer_;
   std::vector<at::Tensor> views_;  // in the order of the list

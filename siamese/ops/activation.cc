@@ -123,7 +123,7 @@ class Pair : public torch::autograd::Function<Pair> {
   }
 };
 
-at::Tensor pair(Word kind, const at::Tensor& x) { return Pair::apply(kind, x); }
+at::Tensor pair(Word kind, const at::Tensor& x) { return Pair::apply(kind, dense_once(x)); }
 
 at::Tensor alone(Word kind, const at::Tensor& x) {
   static const auto op = find_op("activation_forward", fused_forward);

@@ -13,6 +13,7 @@
 #include "siamese/ops/arguments.h"
 #include "siamese/ops/mode.h"
 #include "siamese/ops/one_thread.h"
+#include "siamese/ops/wide.h"
 
 namespace siamese::ops {
 
@@ -47,13 +48,19 @@ void adamw_step(const AdamWArguments& a, const std::vector<AdamWTensors>& list) 
   const OneThread one_thread;
   const double bias1 = 1 - std::pow(a.beta1, static_cast<double>(a.applied_steps));
   const double bias2 = 1 - std::pow(a.beta2, static_cast<double>(a.applied_steps));
-  for (const auto& [gradient, parameter, first_moment, second_moment, weight_decay] : list) {
+  for (const auto& [gradient, given, given_first, given_second, weight_decay] : list) {
     if (!gradient.defined()) continue;
-    const at::Tensor g = gradient * a.clip_scale;
+    // Half types: computed in float, rounded once. The square of 1e-4 is no number of float16.
+    const at::Tensor parameter = wide(given), first_moment = wide(given_first), second_moment = wide(given_second);
+    const at::Tensor g = wide(gradient) * a.clip_scale;
     parameter.mul_(1 - a.lr * weight_decay);
     first_moment.mul_(a.beta1).add_(g, 1 - a.beta1);
     second_moment.mul_(a.beta2).add_(g.square(), 1 - a.beta2);
     parameter.sub_(first_moment / (second_moment.sqrt() / std::sqrt(bias2) + a.eps) * (a.lr / bias1));
+    if (parameter.is_same(given)) continue;
+    given.copy_(parameter);
+    given_first.copy_(first_moment);
+    given_second.copy_(second_moment);
   }
 }
 

@@ -4,6 +4,7 @@
 #include <sstream>
 
 #include <ATen/ATen.h>
+#include <c10/core/GradMode.h>
 
 #include "siamese/base/check.h"
 #include "siamese/ops/wide.h"
@@ -100,6 +101,13 @@ const Arguments& Arguments::index(const char* name, const at::Tensor& tensor) co
 const Arguments& Arguments::index_shape(const char* name, const at::Tensor& tensor, c10::SymIntArrayRef sizes) const {
   if (tensor.defined()) check_sizes(name, tensor, sizes);
   return index(name, tensor);
+}
+
+const Arguments& Arguments::constant(const char* name, const at::Tensor& tensor) const {
+  if (tensor.defined() && tensor.requires_grad() && c10::GradMode::is_enabled()) {
+    refuse(name, "a tensor that needs no gradient", "one that requires it");
+  }
+  return *this;
 }
 
 const Arguments& Arguments::require(bool condition, const char* name, const std::string& expected,

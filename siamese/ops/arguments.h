@@ -30,6 +30,8 @@ class Arguments {
   // int64 on the device of the first argument; of exactly these sizes
   const Arguments& index(const char* name, const at::Tensor& tensor) const;
   const Arguments& index_shape(const char* name, const at::Tensor& tensor, c10::SymIntArrayRef sizes) const;
+  // a table, for which there is no gradient: refused where one would be recorded, and so lost
+  const Arguments& constant(const char* name, const at::Tensor& tensor) const;
   // any other condition; `expected` and `got` end the line
   const Arguments& require(bool condition, const char* name, const std::string& expected, const std::string& got) const;
 

@@ -6,7 +6,6 @@
 #include <tuple>
 
 #include <ATen/ATen.h>
-#include <ATen/OpMathType.h>
 #include <ATen/Parallel.h>
 
 #include "siamese/kernels/attention.h"
@@ -59,26 +58,6 @@ at::Tensor mixed(const Heads& of, bool causal) {
   return out.transpose(1, 2).reshape({of.q.size(0), of.q.size(2), of.q.size(1) * of.q.size(3)});
 }
 
-// log sum exp of each row of scores: [batch, heads, tokens]. LibTorch's attention does not give it away, so the scores
-// are made once more, those of one key/value head of one sample at a time.
-at::Tensor row_lse(const Heads& of, bool causal) {
-  const int64_t batch = of.q.size(0), heads = of.q.size(1), tokens = of.q.size(2), kv_heads = of.k.size(1);
-  const int64_t group = heads / kv_heads;
-  const auto type = at::toOpMathType(of.q.scalar_type());
-  const at::Tensor q = of.q.to(type) / std::sqrt(static_cast<double>(of.q.size(3)));
-  const at::Tensor k = of.k.to(type);
-  const at::Tensor later = at::ones({tokens, tokens}, q.options().dtype(at::kBool)).triu(1);
-  const at::Tensor lse = at::empty({batch, heads, tokens}, of.q.options().dtype(wide_type(of.q)));
-  for (int64_t sample = 0; sample < batch; ++sample) {
-    for (int64_t head = 0; head < kv_heads; ++head) {
-      at::Tensor scores = at::matmul(q[sample].narrow(0, head * group, group), k[sample][head].t());
-      if (causal) scores.masked_fill_(later, -std::numeric_limits<double>::infinity());
-      lse[sample].narrow(0, head * group, group).copy_(scores.logsumexp(-1));
-    }
-  }
-  return lse;
-}
-
 }  // namespace attention_detail
 
 namespace plain {
@@ -89,7 +68,9 @@ at::Tensor attention(const at::Tensor& qkv, const AttentionArguments& arguments)
 
 }  // namespace plain
 
-// Forward: out, and lse [batch, heads, tokens].
+// Forward: out, and lse [batch, heads, tokens], the log sum exp of each row of scores: our backward makes the scores
+// again from it. LibTorch's attention does not give it away and its backward does not want it, so the plain form, which
+// would have to make the scores a second time, says kNotKept: our backward makes NaN of it, not a wrong number.
 namespace attention_op {
 
 using torch::autograd::AutogradContext;
@@ -98,6 +79,8 @@ using Optional = std::optional<at::Tensor>;
 using Made = std::tuple<at::Tensor, at::Tensor>;
 using Gradients = std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor>;
 using Wanted = std::array<bool, 4>;  // qkv and the gains of q, k, v
+
+constexpr double kNotKept = -std::numeric_limits<double>::infinity();
 
 c10::SymInt check(const char* op, const at::Tensor& qkv, const AttentionArguments& given) {
   Arguments arguments(op, "qkv", qkv);
@@ -152,7 +135,7 @@ Made plain_made(const at::Tensor& qkv, const AttentionArguments& arguments) {
   const OneThread one_thread;
   const auto heads = attention_detail::heads_of(qkv, arguments);
   return {attention_detail::mixed(heads, arguments.causal).contiguous(),
-          attention_detail::row_lse(heads, arguments.causal)};
+          at::full({heads.q.size(0), heads.q.size(1), heads.q.size(2)}, kNotKept, qkv.options().dtype(wide_type(qkv)))};
 }
 
 Gradients plain_gradients(const at::Tensor& d_out, const at::Tensor& qkv, const AttentionArguments& arguments,
@@ -351,7 +334,9 @@ class Pair : public torch::autograd::Function<Pair> {
 
 at::Tensor pair(const at::Tensor& qkv, const Optional& q_gain, const Optional& k_gain, const Optional& v_gain,
                 const Optional& cos, const Optional& sin, int64_t heads, int64_t kv_heads, bool causal, double eps) {
-  return Pair::apply(qkv, q_gain, k_gain, v_gain, cos, sin, heads, kv_heads, causal, eps);
+  Arguments("attention", "qkv", qkv).constant("cos", or_undefined(cos)).constant("sin", or_undefined(sin));
+  return Pair::apply(dense_once(qkv), q_gain, k_gain, v_gain, as_optional(dense_once(or_undefined(cos))),
+                     as_optional(dense_once(or_undefined(sin))), heads, kv_heads, causal, eps);
 }
 
 at::Tensor alone(const at::Tensor& qkv, const Optional& q_gain, const Optional& k_gain, const Optional& v_gain,

@@ -197,7 +197,7 @@ class Pair : public torch::autograd::Function<Pair> {
 };
 
 std::tuple<at::Tensor, at::Tensor> pair(const at::Tensor& logits, const at::Tensor& targets, const Optional& weights) {
-  const auto made = Pair::apply(logits, targets, weights);
+  const auto made = Pair::apply(dense_once(logits), targets, weights);
   return {made[0], made[1]};
 }
 

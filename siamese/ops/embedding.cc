@@ -9,6 +9,7 @@
 #include "siamese/ops/mode.h"
 #include "siamese/ops/one_thread.h"
 #include "siamese/ops/scope.h"
+#include "siamese/ops/wide.h"
 
 namespace siamese::ops {
 
@@ -62,8 +63,9 @@ at::Tensor plain_backward(const at::Tensor& dy, const at::Tensor& indices, c10::
   check_backward(dy, indices, rows);
   const OneThread one_thread;
   const int64_t width = dy.size(-1);
-  return at::zeros({rows.expect_int(), width}, dy.options())
-      .index_add_(0, indices.reshape({-1}), dy.reshape({indices.numel(), width}));
+  return at::zeros({rows.expect_int(), width}, dy.options().dtype(wide_type(dy)))
+      .index_add_(0, indices.reshape({-1}), wide(dy).reshape({indices.numel(), width}))
+      .to(dy.scalar_type());
 }
 
 // to[indices[i]] += from[i], cut by columns: each thread goes through all uses in order.
@@ -117,7 +119,7 @@ class Pair : public torch::autograd::Function<Pair> {
   }
 };
 
-at::Tensor pair(const at::Tensor& table, const at::Tensor& indices) { return Pair::apply(table, indices); }
+at::Tensor pair(const at::Tensor& table, const at::Tensor& indices) { return Pair::apply(table, dense_once(indices)); }
 
 at::Tensor alone(const at::Tensor& table, const at::Tensor& indices) {
   static const auto op = find_op("embedding_forward", cpu_forward);

@@ -4,6 +4,7 @@
 #include <string>
 #include <string_view>
 #include <tuple>
+#include <vector>
 
 #include <ATen/ATen.h>
 
@@ -18,32 +19,50 @@
 namespace siamese::ops {
 namespace expert_detail {
 
-// Every expert sees every row, so that no size depends on the routing.
+// The choices sorted by expert, stable, as expert_groups.h does for our kernels. Here on any device: how many each
+// expert has is the size of a product, so the host reads these counts, once a call.
+struct SortedChoices {
+  at::Tensor order;  // [rows k]: the choice at each sorted place
+  at::Tensor place;  // [rows k]: the sorted place of each choice
+  std::vector<int64_t> counts;
+};
 
-// [rows, k] -> [rows, k, cols]: one index for a whole row of `cols`.
-at::Tensor along(const at::Tensor& chosen, int64_t cols) {
-  return chosen.unsqueeze(-1).expand({chosen.size(0), chosen.size(1), cols});
+SortedChoices sort_choices(const at::Tensor& chosen, int64_t experts) {
+  const at::Tensor flat = chosen.reshape({-1});
+  const at::Tensor order = flat.argsort(/*stable=*/true);
+  const at::Tensor place = at::empty_like(order).scatter_(0, order, at::arange(flat.numel(), flat.options()));
+  const at::Tensor counts =
+      at::zeros({experts}, flat.options()).scatter_add_(0, flat, at::ones_like(flat)).to(at::kCPU);
+  const int64_t* const count = counts.const_data_ptr<int64_t>();
+  return {order, place, {count, count + experts}};
 }
 
-// W_in,e x_t of each choice: [rows, k, in].
-at::Tensor plain_projected(const at::Tensor& x, const at::Tensor& chosen, const at::Tensor& w_in) {
-  const int64_t experts = w_in.size(0);
-  const int64_t in = w_in.size(1);
-  const at::Tensor all = at::linear(x, w_in.to(x.scalar_type()).reshape({experts * in, w_in.size(2)}));
-  return all.view({x.size(0), experts, in}).gather(1, along(chosen, in));
+// Each sorted row times the transposed weight of its expert: w [experts, out, in]. The weights are taken apart once: a
+// gradient of w[e] would be as large as w for every e.
+at::Tensor times_of_expert(const at::Tensor& rows, const SortedChoices& sorted, const at::Tensor& w) {
+  const Tensors of_expert = rows.split_with_sizes(sorted.counts);
+  const Tensors weights = w.to(rows.scalar_type()).unbind(0);
+  Tensors made;
+  for (size_t e = 0; e < weights.size(); ++e) {
+    if (sorted.counts[e] > 0) made.push_back(at::linear(of_expert[e], weights[e]));
+  }
+  return made.empty() ? at::empty({0, w.size(1)}, rows.options()) : at::cat(made);
 }
 
-// active: [rows, k, hidden].
-at::Tensor plain_combined(const at::Tensor& active, const at::Tensor& chosen, const at::Tensor& weights,
+// W_in,e x_t of the sorted choices: [rows k, in]. Each row is copied for its choices and then moved, so that what comes
+// back to it is a sum of k numbers in order, on every device.
+at::Tensor plain_projected(const at::Tensor& x, const at::Tensor& chosen, const SortedChoices& sorted,
+                           const at::Tensor& w_in) {
+  const at::Tensor copies = x.unsqueeze(1).expand({x.size(0), chosen.size(1), x.size(1)});
+  return times_of_expert(copies.reshape({chosen.numel(), x.size(1)}).index_select(0, sorted.order), sorted, w_in);
+}
+
+// active: [rows k, hidden], sorted.
+at::Tensor plain_combined(const at::Tensor& active, const SortedChoices& sorted, const at::Tensor& weights,
                           const at::Tensor& w_out) {
-  const int64_t rows = chosen.size(0);
-  const int64_t experts = w_out.size(0);
-  const int64_t hidden = w_out.size(2);
-  const at::Tensor by_expert =
-      at::zeros({rows, experts, hidden}, active.options())
-          .scatter_add(1, along(chosen, hidden), (active * weights.unsqueeze(-1)).to(active.scalar_type()));
-  return at::linear(by_expert.view({rows, experts * hidden}),
-                    w_out.to(active.scalar_type()).permute({1, 0, 2}).reshape({w_out.size(1), experts * hidden}));
+  const at::Tensor out = times_of_expert(active, sorted, w_out).index_select(0, sorted.place);
+  const at::Tensor weighted = out.view({weights.size(0), weights.size(1), w_out.size(1)}) * weights.unsqueeze(-1);
+  return weighted.sum(1).to(active.scalar_type());
 }
 
 }  // namespace expert_detail
@@ -52,8 +71,10 @@ namespace plain {
 
 at::Tensor expert_feed_forward(Activation kind, const at::Tensor& x, const at::Tensor& chosen,
                                const at::Tensor& weights, const at::Tensor& w_in, const at::Tensor& w_out) {
-  const at::Tensor active = activation(kind, expert_detail::plain_projected(x, chosen, w_in));
-  return expert_detail::plain_combined(active, chosen, weights, w_out);
+  if (chosen.is_meta()) return at::empty_like(x);  // no counts to read
+  const auto sorted = expert_detail::sort_choices(chosen, w_in.size(0));
+  const at::Tensor active = activation(kind, expert_detail::plain_projected(x, chosen, sorted, w_in));
+  return expert_detail::plain_combined(active, sorted, weights, w_out);
 }
 
 }  // namespace plain
@@ -99,11 +120,10 @@ Made plain_forward(std::string_view kind, const at::Tensor& x, const at::Tensor&
                    const at::Tensor& w_in, const at::Tensor& w_out) {
   check("expert_feed_forward", kind, x, chosen, weights, w_in, w_out);
   const OneThread one_thread;
-  const at::Tensor projected = plain_projected(x, chosen, w_in);
+  const SortedChoices sorted = sort_choices(chosen, w_in.size(0));
+  const at::Tensor projected = plain_projected(x, chosen, sorted, w_in);
   const at::Tensor active = plain::activation(activation_named("expert_feed_forward", kind), projected);
-  const at::Tensor order = chosen.reshape({-1}).argsort(/*stable=*/true);
-  return {plain_combined(active, chosen, weights, w_out).contiguous(),
-          projected.reshape({chosen.numel(), w_in.size(1)}).index_select(0, order)};
+  return {plain_combined(active, sorted, weights, w_out).contiguous(), projected.contiguous()};
 }
 
 Made fused_forward(std::string_view kind, const at::Tensor& x, const at::Tensor& chosen, const at::Tensor& weights,
@@ -215,7 +235,7 @@ class Pair : public torch::autograd::Function<Pair> {
 
 at::Tensor pair(std::string_view kind, const at::Tensor& x, const at::Tensor& chosen, const at::Tensor& weights,
                 const at::Tensor& w_in, const at::Tensor& w_out) {
-  return Pair::apply(kind, x, chosen, weights, w_in, w_out);
+  return Pair::apply(kind, dense_once(x), dense_once(chosen), dense_once(weights), w_in, w_out);
 }
 
 at::Tensor alone(std::string_view kind, const at::Tensor& x, const at::Tensor& chosen, const at::Tensor& weights,

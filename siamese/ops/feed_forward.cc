@@ -237,7 +237,7 @@ class Pair : public torch::autograd::Function<Pair> {
 
 at::Tensor pair(Word kind, const at::Tensor& x, const at::Tensor& w_in, const Optional& b_in, const at::Tensor& w_out,
                 const Optional& b_out) {
-  return Pair::apply(kind, x, w_in, b_in, w_out, b_out);
+  return Pair::apply(kind, dense_once(x), w_in, b_in, w_out, b_out);
 }
 
 at::Tensor alone(Word kind, const at::Tensor& x, const at::Tensor& w_in, const Optional& b_in, const at::Tensor& w_out,

@@ -201,9 +201,9 @@ using Outputs = std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor>;
 Outputs record(const PerSlot& given, const JunctionPlan& plan) {
   std::vector<bool> present;
   tensor_list tensors;
-  for (const at::Tensor& tensor : given) {
-    present.push_back(tensor.defined());
-    if (tensor.defined()) tensors.push_back(tensor);
+  for (size_t slot = 0; slot < kSlots; ++slot) {
+    present.push_back(given[slot].defined());
+    if (given[slot].defined()) tensors.push_back(slot < kXScale ? dense_once(given[slot]) : given[slot]);
   }
   const tensor_list made = Pair::apply(plan, present, at::TensorList(tensors));
   return {made[0], made[1], made[2], made[3]};

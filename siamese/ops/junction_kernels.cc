@@ -23,7 +23,7 @@ namespace siamese::ops::junction_op {
 
 void check_returning(const Returning& returning, const JunctionPlan& plan) {
   constexpr const char* kOp = "junction_backward";
-  check_tensors(kOp, returning.saved);
+  check_tensors(kOp, returning.saved, plan);
   const at::Tensor& y = returning.saved[kY];
   Arguments(kOp, "y", y)
       .shape("d_y_sum", returning.d_y_sum, y.sym_sizes())
@@ -51,7 +51,7 @@ Made empty_outputs(const at::Tensor& y, const JunctionPlan& plan) {
 }
 
 Made meta_forward(const PerSlot& given, const JunctionPlan& plan) {
-  check_tensors("junction", given);
+  check_tensors("junction", given, plan);
   return empty_outputs(given[kY], plan);
 }
 
@@ -243,7 +243,7 @@ PerSlot kernel_backward_of(const Returning& returning, const JunctionPlan& plan,
 
 Made fused_forward(const PerSlot& strided, const JunctionPlan& plan) {
   using namespace junction_kernels_detail;
-  check_tensors("junction", strided);
+  check_tensors("junction", strided, plan);
   if (!has_kernel(strided[kY], plan)) return plain_forward(strided, plan);
   const PerSlot given = all_dense(strided);
   const Made made = empty_outputs(given[kY], plan);

@@ -48,7 +48,7 @@ Values all_values(const PerSlot& given, const JunctionPlan& plan) {
 }
 
 Made plain_forward(const PerSlot& given, const JunctionPlan& plan) {
-  check_tensors("junction", given);
+  check_tensors("junction", given, plan);
   const OneThread one_thread;
   const at::Tensor& y = given[kY];
   const Values made = all_values(given, plan);

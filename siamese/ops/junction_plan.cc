@@ -64,7 +64,7 @@ JunctionPlan plan_of(const Junction& j) {
   return plan.given(tensors_of(j));
 }
 
-void check_tensors(const char* op, const PerSlot& tensors) {
+void check_tensors(const char* op, const PerSlot& tensors, const JunctionPlan& plan) {
   const at::Tensor& y = tensors[kY];
   const Arguments arguments(op, "y", y);
   arguments.least_rank("y", y, 1);
@@ -82,6 +82,10 @@ void check_tensors(const char* op, const PerSlot& tensors) {
   constexpr std::array<const char*, 2 * kNorms> names = {"branch_gain", "branch_bias", "x_gain",     "x_bias",
                                                          "y_gain",      "y_bias",      "input_gain", "input_bias"};
   for (size_t i = 0; i < names.size(); ++i) arguments.shape(names[i], tensors[kGains + i], {cols});
+  for (size_t norm = 0; norm < kNorms; ++norm) {
+    const bool bare = !plan.norms[norm] || plan.layer[norm] || !tensors[bias_of(norm)].defined();
+    arguments.require(bare, names[2 * norm + 1], "no bias beside an RMSNorm", "one");
+  }
 }
 
 }  // namespace siamese::ops::junction_op

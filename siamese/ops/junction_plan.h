@@ -70,7 +70,7 @@ inline bool reaches_branch(const Wanted& wanted) {
 PerSlot tensors_of(const Junction& junction);
 JunctionPlan plan_of(const Junction& junction);
 
-// UsageError unless the tensors fit one another.
-void check_tensors(const char* op, const PerSlot& tensors);
+// UsageError unless the tensors fit one another and the plan.
+void check_tensors(const char* op, const PerSlot& tensors, const JunctionPlan& plan);
 
 }  // namespace siamese::ops::junction_op

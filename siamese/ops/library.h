@@ -72,6 +72,18 @@ inline at::Tensor empty_dense(const at::Tensor& like, const c10::SymInt& last) {
   return at::empty_symint(sizes, like.options());
 }
 
+// For an argument that a pair keeps: what forward's kernel reads dense, backward's finds dense, instead of copying a
+// strided tensor once more. Seen by autograd, so that a second derivative still raises. The plain expressions of other
+// devices take any strides.
+inline at::Tensor dense_once(const at::Tensor& given) {
+  return given.defined() && given.is_cpu() ? given.contiguous() : given;
+}
+inline std::vector<at::Tensor> dense_once(at::TensorList given) {
+  std::vector<at::Tensor> result;
+  for (const at::Tensor& tensor : given) result.push_back(dense_once(tensor));
+  return result;
+}
+
 // What a backward part gives for a gradient that nobody wants, and what a pair makes of that.
 inline at::Tensor no_gradient(const at::Tensor& like) { return at::empty({0}, like.options()); }
 inline at::Tensor if_wanted(bool wanted, const at::Tensor& gradient) { return wanted ? gradient : at::Tensor(); }

@@ -144,7 +144,7 @@ class Pair : public torch::autograd::Function<Pair> {
 };
 
 at::Tensor pair(const at::Tensor& x, const at::Tensor& weight, const Optional& bias) {
-  return Pair::apply(x, weight, bias);
+  return Pair::apply(dense_once(x), weight, bias);
 }
 
 at::Tensor alone(const at::Tensor& x, const at::Tensor& weight, const Optional& bias) {

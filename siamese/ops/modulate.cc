@@ -45,7 +45,9 @@ Arguments check(const char* op, const at::Tensor& x, const char* name, const at:
 at::Tensor empty_vectors(const at::Tensor& x) { return at::empty_symint({x.sym_size(0), x.sym_size(2)}, x.options()); }
 
 // The kernel reads rows at any stride; only elements of a row must be neighbours.
-at::Tensor with_dense_rows(const at::Tensor& x) { return x.stride(1) == 1 ? x : x.contiguous(); }
+at::Tensor with_dense_rows(const at::Tensor& by) {
+  return by.is_cpu() && by.dim() == 2 && by.sym_stride(1) != 1 ? by.contiguous() : by;
+}
 
 kernels::Modulation modulation(const at::Tensor& x, const at::Tensor& scale, const at::Tensor& shift, float one) {
   kernels::Modulation by{.tokens = x.size(1),
@@ -173,7 +175,7 @@ class Pair : public torch::autograd::Function<Pair> {
 };
 
 at::Tensor pair(const at::Tensor& x, const at::Tensor& shift, const at::Tensor& scale) {
-  return Pair::apply(x, shift, scale);
+  return Pair::apply(dense_once(x), shift, with_dense_rows(scale));
 }
 
 at::Tensor alone(const at::Tensor& x, const at::Tensor& shift, const at::Tensor& scale) {
@@ -257,7 +259,9 @@ class Pair : public torch::autograd::Function<Pair> {
   }
 };
 
-at::Tensor pair(const at::Tensor& x, const at::Tensor& gate) { return Pair::apply(x, gate); }
+at::Tensor pair(const at::Tensor& x, const at::Tensor& gate) {
+  return Pair::apply(dense_once(x), with_dense_rows(gate));
+}
 
 at::Tensor alone(const at::Tensor& x, const at::Tensor& gate) {
   static const auto op = find_op("gate_forward", fused_forward);

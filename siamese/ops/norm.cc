@@ -161,7 +161,7 @@ class Pair : public torch::autograd::Function<Pair> {
   }
 };
 
-at::Tensor pair(const at::Tensor& x, const Optional& gain, double eps) { return Pair::apply(x, gain, eps); }
+at::Tensor pair(const at::Tensor& x, const Optional& gain, double eps) { return Pair::apply(dense_once(x), gain, eps); }
 
 at::Tensor alone(const at::Tensor& x, const Optional& gain, double eps) {
   static const auto op = find_op("rms_norm_forward", fused_forward);
@@ -287,7 +287,7 @@ class Pair : public torch::autograd::Function<Pair> {
 };
 
 at::Tensor pair(const at::Tensor& x, const Optional& gain, const Optional& bias, double eps) {
-  return Pair::apply(x, gain, bias, eps);
+  return Pair::apply(dense_once(x), gain, bias, eps);
 }
 
 at::Tensor alone(const at::Tensor& x, const Optional& gain, const Optional& bias, double eps) {
@@ -323,6 +323,7 @@ at::Tensor layer_norm(const at::Tensor& x, const at::Tensor& gain, const at::Ten
 
 at::Tensor apply(const NormStep& norm, const at::Tensor& x) {
   if (!norm.present) return x;
+  Arguments("rms_norm", "x", x).require(norm.layer || !norm.bias.defined(), "bias", "no bias beside an RMSNorm", "one");
   return norm.layer ? layer_norm(x, norm.gain, norm.bias, norm.eps) : rms_norm(x, norm.gain, norm.eps);
 }
 

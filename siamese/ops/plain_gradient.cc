@@ -50,13 +50,14 @@ Tensors gradients_of(const Tensors& inputs, const std::vector<bool>& wanted, con
     found = torch::autograd::grad(roots, sources, root_gradients, /*retain_graph=*/std::nullopt,
                                   /*create_graph=*/false, /*allow_unused=*/true);
   }
-  const at::Tensor& first = *std::find_if(inputs.begin(), inputs.end(), [](const auto& i) { return i.defined(); });
+  const auto first = std::find_if(inputs.begin(), inputs.end(), [](const auto& i) { return i.defined(); });
+  const at::TensorOptions options = first == inputs.end() ? at::TensorOptions() : first->options();
   Tensors result;
   size_t next = 0;
   for (size_t i = 0; i < inputs.size(); ++i) {
     const bool source = wanted[i] && inputs[i].defined();
     result.push_back(source ? plain_gradient_detail::of_its_own(found[next++], inputs[i], gradients, result)
-                            : at::empty({0}, first.options()));
+                            : at::empty({0}, options));
   }
   return result;
 }

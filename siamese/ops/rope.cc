@@ -105,7 +105,10 @@ class Pair : public torch::autograd::Function<Pair> {
   }
 };
 
-at::Tensor pair(const at::Tensor& x, const at::Tensor& cos, const at::Tensor& sin) { return Pair::apply(x, cos, sin); }
+at::Tensor pair(const at::Tensor& x, const at::Tensor& cos, const at::Tensor& sin) {
+  Arguments("rope", "x", x).constant("cos", cos).constant("sin", sin);
+  return Pair::apply(x, dense_once(cos), dense_once(sin));
+}
 
 at::Tensor alone(const at::Tensor& x, const at::Tensor& cos, const at::Tensor& sin) {
   static const auto op = find_op("rope_forward", fused_forward);

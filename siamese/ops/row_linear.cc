@@ -107,7 +107,7 @@ class Pair : public torch::autograd::Function<Pair> {
   }
 };
 
-at::Tensor pair(const at::Tensor& x, const at::Tensor& weight) { return Pair::apply(x, weight); }
+at::Tensor pair(const at::Tensor& x, const at::Tensor& weight) { return Pair::apply(dense_once(x), weight); }
 
 at::Tensor alone(const at::Tensor& x, const at::Tensor& weight) {
   static const auto op = find_op("row_linear_forward", fused_forward);

@@ -12,7 +12,7 @@ namespace siamese::ops {
 at::Tensor row_linear(const at::Tensor& x, const at::Tensor& weight);
 
 // Such a product of streams that go on, in one look at them:
-//   y = x W^T;   squares = sum over each row of x^2, [..., 1];   x: the stream itself, to go on with
+//   y = x W^T;   squares = sum over each row of x^2, [..., 1], float32 at least;   x: itself, to go on with
 // What comes back to x is added in backward's own pass, where a use of x beside this one would leave a sum to autograd.
 // The op siamese::row_project gives y and squares: an op may not return its input.
 struct RowProjection {

@@ -12,13 +12,14 @@
 #include "siamese/ops/product.h"
 #include "siamese/ops/row_linear.h"
 #include "siamese/ops/row_parts.h"
+#include "siamese/ops/wide.h"
 
 namespace siamese::ops {
 
 namespace plain {
 
 RowProjection row_project(const at::Tensor& x, const at::Tensor& weight) {
-  return {plain::row_linear(x, weight), x.square().sum(-1, true), x};
+  return {plain::row_linear(x, weight), wide(x).square().sum(-1, true), x};
 }
 
 }  // namespace plain
@@ -36,7 +37,7 @@ Two plain_forward(const at::Tensor& x, const at::Tensor& weight) {
   check("row_project", x, weight);
   const OneThread one_thread;
   return {times_transposed(flattened(x), weight).contiguous().view_symint(with_last(x, weight.sym_size(0))),
-          x.square().sum(-1, true).contiguous()};
+          wide(x).square().sum(-1, true).contiguous()};
 }
 
 Two fused_forward(const at::Tensor& x, const at::Tensor& weight) {
@@ -61,7 +62,7 @@ Two fused_forward(const at::Tensor& x, const at::Tensor& weight) {
 Two meta_forward(const at::Tensor& x, const at::Tensor& weight) {
   check("row_project", x, weight);
   return {at::empty_symint(with_last(x, weight.sym_size(0)), x.options()),
-          at::empty_symint(with_last(x, 1), x.options())};
+          at::empty_symint(with_last(x, 1), x.options().dtype(wide_type(x)))};
 }
 
 void check_backward(const Optional& dy, const Optional& dsquares, const Optional& through, const at::Tensor& x,
@@ -69,7 +70,7 @@ void check_backward(const Optional& dy, const Optional& dsquares, const Optional
   check("row_project_backward", x, weight);
   Arguments("row_project_backward", "x", x)
       .shape("dy", or_undefined(dy), with_last(x, weight.sym_size(0)))
-      .shape("dsquares", or_undefined(dsquares), with_last(x, 1))
+      .wide_shape("dsquares", or_undefined(dsquares), with_last(x, 1))
       .shape("through", or_undefined(through), x.sym_sizes());
 }
 
@@ -79,10 +80,11 @@ Two plain_backward(const Optional& dy, const Optional& dsquares, const Optional&
   const OneThread one_thread;
   at::Tensor dx = no_gradient(x);
   if (wanted[0]) {
-    dx = dy ? times(flattened(*dy), weight).contiguous().view_symint(x.sym_sizes())
-            : at::zeros_symint(x.sym_sizes(), x.options());
+    dx = wide(dy ? times(flattened(*dy), weight).contiguous().view_symint(x.sym_sizes())
+                 : at::zeros_symint(x.sym_sizes(), x.options()));
     if (dsquares) dx += 2 * *dsquares * x;
     if (through) dx += *through;
+    dx = dx.to(x.scalar_type());
   }
   at::Tensor dweight = no_gradient(x);
   if (wanted[1]) {
@@ -181,7 +183,7 @@ class Pair : public torch::autograd::Function<Pair> {
 };
 
 Two pair(const at::Tensor& x, const at::Tensor& weight) {
-  const tensor_list made = Pair::apply(x, weight, false);
+  const tensor_list made = Pair::apply(dense_once(x), weight, false);
   return {made[0], made[1]};
 }
 
@@ -203,7 +205,7 @@ TORCH_LIBRARY_FRAGMENT(siamese, library) {
 }  // namespace row_project_op
 
 RowProjection row_project(const at::Tensor& x, const at::Tensor& weight) {
-  const auto made = row_project_op::Pair::apply(x, weight, true);
+  const auto made = row_project_op::Pair::apply(dense_once(x), weight, true);
   return {made[0], made[1], made[2]};
 }
 

@@ -12,18 +12,19 @@
 #include "siamese/ops/mode.h"
 #include "siamese/ops/partials.h"
 #include "siamese/ops/plain_gradient.h"
+#include "siamese/ops/wide.h"
 
 namespace siamese::ops {
 
 namespace plain {
 
 at::Tensor sinkhorn(const at::Tensor& logits, int64_t iterations) {
-  at::Tensor log_matrix = logits;
+  at::Tensor log_matrix = wide(logits);  // rounded once, not in every round
   for (int64_t round = 0; round < iterations; ++round) {
     log_matrix = at::log_softmax(log_matrix, -2);
     log_matrix = at::log_softmax(log_matrix, -1);
   }
-  return at::exp(log_matrix);
+  return at::exp(log_matrix).to(logits.scalar_type());
 }
 
 }  // namespace plain
@@ -123,7 +124,7 @@ class Pair : public torch::autograd::Function<Pair> {
   }
 };
 
-at::Tensor pair(const at::Tensor& logits, int64_t iterations) { return Pair::apply(logits, iterations); }
+at::Tensor pair(const at::Tensor& logits, int64_t iterations) { return Pair::apply(dense_once(logits), iterations); }
 
 at::Tensor alone(const at::Tensor& logits, int64_t iterations) {
   static const auto op = find_op("sinkhorn_forward", fused_forward);

@@ -177,7 +177,8 @@ class Pair : public torch::autograd::Function<Pair> {
 
 tensor_list pair(at::TensorList streams, const at::Tensor& matrix, const at::Tensor& branch,
                  const at::Tensor& branch_weights) {
-  return Pair::apply(streams, matrix, branch, branch_weights);
+  const tensor_list dense = dense_once(streams);
+  return Pair::apply(at::TensorList(dense), dense_once(matrix), dense_once(branch), dense_once(branch_weights));
 }
 
 tensor_list alone(at::TensorList streams, const at::Tensor& matrix, const at::Tensor& branch,

@@ -48,13 +48,14 @@ NormStep step_of(const Optional& gain, const Optional& bias, bool norm, bool lay
 }
 
 void check(const char* op, at::TensorList streams, const at::Tensor& weights, const Optional& gain,
-           const Optional& bias) {
+           const Optional& bias, bool norm, bool layer) {
   const Arguments arguments(op, "streams", first_of(streams));
   check_streams(arguments, streams);
   const auto n = static_cast<int64_t>(streams.size());
   arguments.shape("weights", weights, coefficient_shape(streams[0], weights.dim() != 1, {n}));
   const c10::SymInt cols = streams[0].sym_size(-1);
   arguments.shape("gain", or_undefined(gain), {cols}).shape("bias", or_undefined(bias), {cols});
+  arguments.require(!norm || layer || !bias.has_value(), "bias", "no bias beside an RMSNorm", "one");
 }
 
 c10::SymDimVector statistics_shape(const at::Tensor& stream, bool norm, bool layer) {
@@ -66,7 +67,7 @@ c10::SymDimVector statistics_shape(const at::Tensor& stream, bool norm, bool lay
 void check_backward(const Optional& d_input, at::TensorList through, at::TensorList streams, const at::Tensor& weights,
                     const Optional& gain, const Optional& bias, const at::Tensor& statistics, bool norm, bool layer) {
   constexpr const char* kOp = "stream_read_backward";
-  check(kOp, streams, weights, gain, bias);
+  check(kOp, streams, weights, gain, bias, norm, layer);
   const Arguments arguments(kOp, "streams", streams[0]);
   arguments.shape("d_input", or_undefined(d_input), streams[0].sym_sizes());
   if (!through.empty()) check_gradients(arguments, "through", through, streams.size(), streams[0]);
@@ -87,7 +88,7 @@ StreamPass pass_of(at::TensorList streams, const at::Tensor& weights, NormStep n
 
 Made plain_forward(at::TensorList streams, const at::Tensor& weights, const Optional& gain, const Optional& bias,
                    bool norm, bool layer, double eps) {
-  check("stream_read", streams, weights, gain, bias);
+  check("stream_read", streams, weights, gain, bias, norm, layer);
   const OneThread one_thread;
   const at::Tensor sum = plain::stream_read(streams.vec(), weights, {}).input;
   const at::Tensor empty = at::empty_symint(statistics_shape(streams[0], norm, layer), streams[0].options());
@@ -99,13 +100,13 @@ Made plain_forward(at::TensorList streams, const at::Tensor& weights, const Opti
 
 Made meta_forward(at::TensorList streams, const at::Tensor& weights, const Optional& gain, const Optional& bias,
                   bool norm, bool layer, double) {
-  check("stream_read", streams, weights, gain, bias);
+  check("stream_read", streams, weights, gain, bias, norm, layer);
   return {empty_dense(streams[0]), at::empty_symint(statistics_shape(streams[0], norm, layer), streams[0].options())};
 }
 
 Made fused_forward(at::TensorList streams, const at::Tensor& weights, const Optional& gain, const Optional& bias,
                    bool norm, bool layer, double eps) {
-  check("stream_read", streams, weights, gain, bias);
+  check("stream_read", streams, weights, gain, bias, norm, layer);
   if (!has_kernel("stream_read", streams, 1)) return plain_forward(streams, weights, gain, bias, norm, layer, eps);
   const at::Tensor statistics = at::empty_symint(statistics_shape(streams[0], norm, layer), streams[0].options());
   return {forward_rows(pass_of(streams, weights, step_of(gain, bias, norm, layer, eps), statistics))[0], statistics};
@@ -217,7 +218,8 @@ class Pair : public torch::autograd::Function<Pair> {
 
 at::Tensor pair(at::TensorList streams, const at::Tensor& weights, const Optional& gain, const Optional& bias,
                 bool norm, bool layer, double eps) {
-  return Pair::apply(streams, weights, gain, bias, norm, layer, eps, false)[0];
+  const tensor_list dense = dense_once(streams);
+  return Pair::apply(at::TensorList(dense), dense_once(weights), gain, bias, norm, layer, eps, false)[0];
 }
 
 at::Tensor alone(at::TensorList streams, const at::Tensor& weights, const Optional& gain, const Optional& bias,
@@ -245,8 +247,9 @@ StreamRead stream_read(const std::vector<at::Tensor>& streams, const at::Tensor&
   // More streams than the kernel takes: only their sum is plain, its norm has a kernel of its own.
   const bool norm_after = streams.size() > static_cast<size_t>(kernels::kMaxMixedStreams);
   const bool norm_within = norm.present && !norm_after;
+  const Tensors dense = dense_once(streams);
   const auto made = stream_read_op::Pair::apply(
-      at::TensorList(streams), weights, norm_within ? as_optional(norm.gain) : std::nullopt,
+      at::TensorList(dense), dense_once(weights), norm_within ? as_optional(norm.gain) : std::nullopt,
       norm_within ? as_optional(norm.bias) : std::nullopt, norm_within, norm.layer, norm.eps, true);
   return {norm_after ? apply(norm, made[0]) : made[0], {made.begin() + 1, made.end()}};
 }

@@ -19,7 +19,7 @@ void expect_cache_changes_nothing(const ModelConfig& config, at::ScalarType dtyp
   at::Tensor text = prompt;
   for (int64_t step = 0; step < 8; ++step) {
     const at::Tensor uncached = model->logits(model->hidden(text)).select(1, text.size(1) - 1);
-    testing::expect_close(cached, uncached, tolerance, what + " step " + std::to_string(step));
+    testing::expect_relative(cached, uncached, tolerance, what + " step " + std::to_string(step));
     const at::Tensor next = cached.argmax(-1, true);
     testing::expect_same_bits(next, uncached.argmax(-1, true), what);
     text = at::cat({text, next}, 1);
@@ -53,6 +53,39 @@ TEST(Lm, AFutureTokenChangesNothingBefore) {
   EXPECT_GT(testing::largest_difference(a.narrow(1, 8, 4), b.narrow(1, 8, 4)), 1e-3);
 }
 
+using Gradients = std::vector<at::Tensor>;
+
+// A mixing weight of a junction stands before a norm, which takes it out again, or chooses among streams that are still
+// equal: its gradient is what is left of terms that cancel, 0 in exact arithmetic. (The largest in float was seen off
+// by 5 roundings of the largest gradient of its junction.)
+bool may_cancel(const std::string& name) {
+  return name.find("_junction.") != std::string::npos && name.find("norm.") == std::string::npos;
+}
+
+double largest_of_junction(const nn::Parameters& parameters, const Gradients& gradients, const std::string& name) {
+  const std::string junction = name.substr(0, name.rfind('.') + 1);
+  double most = 0;
+  for (size_t i = 0; i < gradients.size(); ++i) {
+    if (parameters.list()[i].name.starts_with(junction)) most = std::max(most, testing::largest(gradients[i]));
+  }
+  return most;
+}
+
+// The largest relative change of a gradient, those that cancel left out.
+double movement(const nn::Parameters& parameters, const Gradients& from, const Gradients& to) {
+  double most = 0;
+  for (size_t i = 0; i < from.size(); ++i) {
+    if (may_cancel(parameters.list()[i].name)) continue;
+    most = std::max(most, testing::largest_difference(from[i], to[i]) / testing::largest(to[i]));
+  }
+  return most;
+}
+
+// How far float may be off is a matter of the model's condition, and that is measured: by how much the gradients move
+// in double when the weights are rounded to float once. That is 1e-7 to 7e-7 for most schemes, of which 2e-5 is many
+// times enough, but 3e-6 for siamese(form=write, input_norm=false, depth_scale=none) with LayerNorm, whose gradients
+// grow sixfold from block to block. Runs in float were seen off by 1 to 9 such movements in all schemes, in that one by
+// 4.6 (fused) and 10.8 (plain): there is nothing wrong with either path, the same roundings weigh more.
 TEST(Lm, FusedPlainAndDoubleAgree) {
   for (const auto& [norm, bias] : {std::pair{nn::NormKind::rms, false}, std::pair{nn::NormKind::layer, true}}) {
     for (const auto& scheme : testing::all_schemes()) {
@@ -61,16 +94,23 @@ TEST(Lm, FusedPlainAndDoubleAgree) {
       config.bias = bias;
       const auto exact = make_lm(config, 1, at::kDouble);
       const auto single = make_lm(config, 1, at::kFloat);
+      const nn::Parameters parameters = exact->parameters();
       const Inputs inputs = random_inputs(config, 3, 4);
       const LossOptions options{.normalizer = 36};
+      const auto unrounded = loss_and_gradients(*exact, inputs, options);
+      for (const auto& rounded : single->parameters().list()) {
+        parameters.find(rounded.name)->value.detach().copy_(rounded.value.detach());
+      }
       const auto wanted = loss_and_gradients(*exact, inputs, options);
+      const double tolerance = std::max(2e-5, 16 * movement(parameters, unrounded.second, wanted.second));
       for (const ops::Mode mode : {ops::Mode::fused, ops::Mode::plain}) {
         const ops::ModeGuard guard(mode);
         const auto got = loss_and_gradients(*single, inputs, options);
         EXPECT_NEAR(got.first, wanted.first, 1e-5 * wanted.first) << scheme;
         for (size_t i = 0; i < wanted.second.size(); ++i) {
-          testing::expect_close(got.second[i], wanted.second[i], 2e-5,
-                                scheme + " " + single->parameters().list()[i].name);
+          const std::string& name = parameters.list()[i].name;
+          const double terms = may_cancel(name) ? largest_of_junction(parameters, wanted.second, name) : 0;
+          testing::expect_relative(got.second[i], wanted.second[i], tolerance, scheme + " " + name, terms);
         }
       }
     }

@@ -16,7 +16,7 @@ std::unique_ptr<LanguageModel> fresh(const std::string& scheme, nn::InitRule rul
 at::Tensor weight(const LanguageModel& model, const std::string& name) { return model.parameters().find(name)->value; }
 
 void expect_ratio(const at::Tensor& weight, const at::Tensor& base, double ratio, const std::string& what) {
-  testing::expect_close(weight, base * ratio, 1e-12, what);
+  testing::expect_relative(weight, base * ratio, 1e-12, what);
 }
 
 TEST(SchemeInit, DeepNormScalesValueOutputAndFeedForwardOnly) {

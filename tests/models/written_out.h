@@ -62,7 +62,7 @@ class WrittenOut {
 // Value and every parameter's gradient of both.
 inline void expect_same_function(const Model& model, const at::Tensor& got, const at::Tensor& wanted,
                                  const std::string& what) {
-  testing::expect_close(got, wanted, 1e-12, what);
+  testing::expect_relative(got, wanted, 1e-12, what);
   std::vector<at::Tensor> parameters;
   for (const auto& parameter : model.parameters().list()) parameters.push_back(parameter.value);
   const auto got_gradients = testing::gradients(got, parameters);
@@ -70,7 +70,7 @@ inline void expect_same_function(const Model& model, const at::Tensor& got, cons
   for (size_t i = 0; i < parameters.size(); ++i) {
     const std::string name = what + " " + model.parameters().list()[i].name;
     ASSERT_EQ(got_gradients[i].defined(), wanted_gradients[i].defined()) << name;
-    if (got_gradients[i].defined()) testing::expect_close(got_gradients[i], wanted_gradients[i], 1e-11, name);
+    if (got_gradients[i].defined()) testing::expect_relative(got_gradients[i], wanted_gradients[i], 1e-11, name);
   }
 }
 

@@ -1,5 +1,6 @@
 #include "siamese/nn/parameters.h"
 
+#include "tests/support/errors.h"
 #include "tests/support/tensors.h"
 
 #include <ATen/Parallel.h>
@@ -56,6 +57,18 @@ TEST(Parameters, OneBufferHoldsAllGradients) {
   testing::expect_same_bits(b.grad(), at::full({7}, 4.0F), "b");
   buffer.zero();
   testing::expect_same_bits(b.grad(), at::zeros({7}), "zeroed");
+}
+
+TEST(Parameters, ABufferOfGradientsIsOfOneTypeAndDevice) {
+  Parameters parameters(1);
+  const Scope root(parameters);
+  root.add("a", ParameterKind::linear, {3}, Init::ones());
+  root.add("b.c", ParameterKind::norm, {2}, Init::ones());
+  for (const at::TensorOptions& other : {at::TensorOptions(at::kDouble), at::TensorOptions(at::kMeta)}) {
+    parameters.set("b.c", at::ones({2}, other).set_requires_grad(true));
+    testing::expect_error<UsageError>([&] { GradientBuffer{parameters}; }, {"parameter b.c", "expected Float on cpu"});
+    EXPECT_FALSE(parameters.find("a")->value.grad().defined());
+  }
 }
 
 // Whoever clears gradients in PyTorch's way takes the views away; the buffer's next zero() puts them back.

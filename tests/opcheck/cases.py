@@ -1,4 +1,4 @@
-"""Arguments for every op: float32 (our kernel) and float64 (the plain expression), dense and strided, optional ones there
+"""Arguments for every op: float32 (our kernel), float64 and half types (the plain expression), dense and strided, optional ones there
 and absent, inputs with and without a gradient. A group yields (op, case); a case is a function, called after seeding."""
 
 import products

@@ -1,13 +1,11 @@
 """Products, activations, attention and what modulates them."""
 
-import itertools
-
 import torch
-from support import TYPES, detached, tensor
+from support import detached, tensor, typed
 
 
 def linear_cases():
-    for dtype, (strided, bias, grad) in itertools.product(TYPES, ((True, True, True), (False, True, False), (False, False, True))):
+    for dtype, (strided, bias, grad) in typed(((True, True, True), (False, True, False), (False, False, True))):
 
         def linear(dtype=dtype, strided=strided, bias=bias, grad=grad):
             weight = tensor(7, 5, dtype=dtype).t() if strided else tensor(5, 7, dtype=dtype)
@@ -24,7 +22,7 @@ def linear_cases():
 
 
 def activation_cases():
-    for dtype, (kind, strided, grad) in itertools.product(TYPES, (("swiglu", True, True), ("gelu", False, True), ("gelu_tanh", True, False))):
+    for dtype, (kind, strided, grad) in typed((("swiglu", True, True), ("gelu", False, True), ("gelu_tanh", True, False))):
 
         def activation(dtype=dtype, kind=kind, strided=strided, grad=grad):
             return (kind, tensor(2, 3, 6, dtype=dtype, grad=grad, strided=strided))
@@ -36,7 +34,12 @@ def activation_cases():
         yield "activation", activation
         yield "activation_forward", lambda activation=activation: detached(activation())
         yield "activation_backward", backward
-    for dtype, strided, op in itertools.product(TYPES, (True, False), ("silu", "sigmoid")):
+    for op in ("silu", "sigmoid"):
+        yield from pointwise_cases_of(op)
+
+
+def pointwise_cases_of(op):
+    for dtype, strided in typed((True, False)):
 
         def pointwise(dtype=dtype, strided=strided):
             return (tensor(2, 3, 5, dtype=dtype, grad=True, strided=strided),)
@@ -51,7 +54,7 @@ def activation_cases():
 
 
 def feed_forward_cases():
-    for dtype, (kind, strided, bias) in itertools.product(TYPES, (("swiglu", True, True), ("gelu", False, False), ("gelu_tanh", False, True))):
+    for dtype, (kind, strided, bias) in typed((("swiglu", True, True), ("gelu", False, False), ("gelu_tanh", False, True))):
         inner = 10 if kind == "swiglu" else 5
 
         def forward(dtype=dtype, kind=kind, strided=strided, bias=bias, inner=inner):
@@ -72,7 +75,7 @@ def feed_forward_cases():
 
 
 def modulate_cases():
-    for dtype, (strided, grad) in itertools.product(TYPES, ((True, True), (False, True), (False, False))):
+    for dtype, (strided, grad) in typed(((True, True), (False, True), (False, False))):
 
         def vectors(count, dtype=dtype, strided=strided, grad=grad):
             """Parts of one wider tensor, or of its transpose."""
@@ -103,7 +106,7 @@ def modulate_cases():
 
 
 def rope_cases():
-    for dtype, (strided, grad) in itertools.product(TYPES, ((True, True), (False, True), (False, False))):
+    for dtype, (strided, grad) in typed(((True, True), (False, True), (False, False))):
 
         def rope(dtype=dtype, strided=strided, grad=grad):
             tables = [tensor(3, 1, 4, dtype=dtype, strided=strided) for _ in range(2)]
@@ -116,7 +119,7 @@ def rope_cases():
 
 def attention_cases():
     kinds = ((4, 2, True, True, "qkv"), (2, 2, False, False, "k"), (3, 1, True, False, ""))  # heads, ..., gains
-    for dtype, (heads, kv_heads, causal, rotated, gains) in itertools.product(TYPES, kinds):
+    for dtype, (heads, kv_heads, causal, rotated, gains) in typed(kinds):
 
         def attention(dtype=dtype, heads=heads, kv_heads=kv_heads, causal=causal, rotated=rotated, gains=gains):
             qkv = tensor(2, 5, (heads + 2 * kv_heads) * 4, dtype=dtype, grad=gains != "k", strided=rotated)

@@ -1,13 +1,11 @@
 """Norms, streams and junctions."""
 
-import itertools
-
 import torch
-from support import TYPES, detached, tensor
+from support import detached, tensor, typed
 
 
 def norm_cases():
-    for dtype, (strided, gain, grad) in itertools.product(TYPES, ((True, True, True), (False, True, False), (False, False, True))):
+    for dtype, (strided, gain, grad) in typed(((True, True, True), (False, True, False), (False, False, True))):
         make = dict(dtype=dtype, strided=strided)
 
         def rms(make=make, dtype=dtype, gain=gain, grad=grad):
@@ -42,14 +40,14 @@ def norm_cases():
         yield "layer_norm_backward", layer_backward
 
 
-def junction_args(dtype, grad, branch=True, x=False, x_scale=False, norms="----", scales=(0.5, 1.0, 1.0, 1.0), strided=False):
+def junction_args(dtype, grad, branch=True, x=False, x_scale=False, norms="----", scales=(0.5, 1.0, 1.0, 1.0), strided=False, leading=(2, 3)):
     """norms: of branch, x, y, input; r RMSNorm, R with gain, B LayerNorm with gain and bias."""
     row = dict(dtype=dtype, grad=grad)
     affine = [tensor(7, **row) if kind in kinds else None for kind in norms for kinds in ("RB", "B")]
     return (
-        tensor(2, 3, 7, strided=strided, **row) if branch else None,
-        tensor(2, 3, 7, **row) if x else None,
-        tensor(2, 3, 7, dtype=dtype, grad=True, strided=strided),
+        tensor(*leading, 7, strided=strided, **row) if branch else None,
+        tensor(*leading, 7, **row) if x else None,
+        tensor(*leading, 7, dtype=dtype, grad=True, strided=strided),
         tensor(7, **row) if x_scale else None,
         *affine,
         *scales,
@@ -67,7 +65,7 @@ def junction_cases():
         dict(branch=False, norms="--B-"),
         dict(x=True, norms="BRBr", scales=(0.5, 1.0, 1.0, 1.0)),
     )
-    for dtype, (number, plan) in itertools.product(TYPES, enumerate(plans)):
+    for dtype, (number, plan) in typed(enumerate(plans)):
         grad = number % 2 == 0
 
         def whole(dtype=dtype, grad=grad, plan=plan):
@@ -92,8 +90,27 @@ def junction_cases():
             yield "junction_backward", backward
 
 
+def shared_gradient_cases():
+    """The derivative of a sum is the same for all its terms, yet each gradient is a tensor of its own."""
+    for dtype, leading in typed(((2, 3), (1,), (1, 1))):
+
+        def backward(dtype=dtype, leading=leading):
+            args = detached(junction_args(dtype, False, x=True, norms="---R", leading=leading))
+            branch, x, y, *rest = args
+            *_, statistics = torch.ops.siamese.junction_forward(*args)
+            return (None, None, torch.randn_like(y), None, x, y, *rest[:9], statistics, *rest[9:], [True] * 12)
+
+        def mix_backward(dtype=dtype, leading=leading):
+            streams = [tensor(*leading, 7, dtype=dtype) for _ in range(2)]
+            came = [tensor(*leading, 7, dtype=dtype) for _ in range(2)]
+            return (came, streams, torch.eye(2, dtype=dtype), tensor(*leading, 7, dtype=dtype), torch.ones(2, dtype=dtype), [True] * 4)
+
+        yield "junction_backward", backward
+        yield "stream_mix_backward", mix_backward
+
+
 def stream_cases():
-    for dtype, (n, each_row, norm) in itertools.product(TYPES, ((3, True, "B"), (2, False, "R"), (5, True, "-"))):
+    for dtype, (n, each_row, norm) in typed(((3, True, "B"), (2, False, "R"), (5, True, "-"))):
         leading = (2, 3) if each_row else ()
 
         def streams(grad, dtype=dtype, n=n):
@@ -135,7 +152,7 @@ def stream_cases():
 
 
 def row_cases():
-    for dtype, (strided, x_grad, w_grad) in itertools.product(TYPES, ((True, True, True), (False, True, False), (False, False, True))):
+    for dtype, (strided, x_grad, w_grad) in typed(((True, True, True), (False, True, False), (False, False, True))):
 
         def args(dtype=dtype, strided=strided, x_grad=x_grad, w_grad=w_grad):
             return (tensor(2, 3, 7, dtype=dtype, grad=x_grad, strided=strided), tensor(5, 7, dtype=dtype, grad=w_grad, strided=strided))
@@ -147,7 +164,8 @@ def row_cases():
         def project_backward(args=args, wanted=(x_grad, w_grad)):
             x, weight = detached(args())
             dy = torch.randn(2, 3, 5, dtype=x.dtype) if wanted[1] else None
-            dsquares = torch.randn(2, 3, 1, dtype=x.dtype) if wanted[0] else None
+            wide = torch.promote_types(x.dtype, torch.float32)
+            dsquares = torch.randn(2, 3, 1, dtype=wide) if wanted[0] else None
             through = torch.randn(2, 3, 7, dtype=x.dtype) if not wanted[1] else None
             return (dy, dsquares, through, x, weight, list(wanted))
 
@@ -159,7 +177,7 @@ def row_cases():
 
 
 def sinkhorn_cases():
-    for dtype, (shape, strided) in itertools.product(TYPES, (((2, 3, 4, 4), True), ((3, 3), False), ((2, 17, 17), False))):
+    for dtype, (shape, strided) in typed((((2, 3, 4, 4), True), ((3, 3), False), ((2, 17, 17), False))):
 
         def args(dtype=dtype, shape=shape, strided=strided, grad=True):
             return (tensor(*shape, dtype=dtype, grad=grad, strided=strided), 3)

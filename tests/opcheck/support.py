@@ -2,7 +2,15 @@
 
 import torch
 
-TYPES = (torch.float32, torch.float64)  # our kernel, the plain expression
+
+
+def typed(kinds):
+    """(type, kind): our kernel and the plain expression for each kind, and one of each half type."""
+    kinds = list(kinds)
+    for dtype in (torch.float32, torch.float64):
+        yield from ((dtype, kind) for kind in kinds)
+    yield torch.bfloat16, kinds[0]
+    yield torch.float16, kinds[1]
 
 
 def tensor(*shape: int, dtype: torch.dtype = torch.float32, grad: bool = False, strided: bool = False) -> torch.Tensor:

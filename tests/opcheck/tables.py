@@ -1,9 +1,7 @@
 """Tables, experts, losses and sums."""
 
-import itertools
-
 import torch
-from support import TYPES, detached, tensor
+from support import detached, tensor, typed
 
 
 def indices(*shape: int, below: int) -> torch.Tensor:
@@ -11,7 +9,7 @@ def indices(*shape: int, below: int) -> torch.Tensor:
 
 
 def embedding_cases():
-    for dtype, (strided, grad) in itertools.product(TYPES, ((True, True), (False, True), (False, False))):
+    for dtype, (strided, grad) in typed(((True, True), (False, True), (False, False))):
 
         def embed(dtype=dtype, strided=strided, grad=grad):
             return (tensor(6, 5, dtype=dtype, grad=grad, strided=strided), indices(2, 3, below=6))
@@ -28,7 +26,7 @@ def embedding_cases():
 
 
 def reduce_cases():
-    for dtype, (strided, grad) in itertools.product(TYPES, ((True, True), (False, False))):
+    for dtype, (strided, grad) in typed(((True, True), (False, False))):
 
         def one(dtype=dtype, strided=strided, grad=grad):
             return (tensor(3, 2, 5, dtype=dtype, strided=strided, grad=grad),)
@@ -39,7 +37,7 @@ def reduce_cases():
 
 
 def loss_cases():
-    for dtype, (strided, weighted, grad) in itertools.product(TYPES, ((True, True, True), (False, False, True), (False, True, False))):
+    for dtype, (strided, weighted, grad) in typed(((True, True, True), (False, False, True), (False, True, False))):
 
         def entropy(dtype=dtype, strided=strided, weighted=weighted, grad=grad):
             weights = tensor(4, dtype=dtype, grad=grad) if weighted else None
@@ -69,7 +67,7 @@ def loss_cases():
 
 
 def expert_cases():
-    for dtype, (strided, kind, grad) in itertools.product(TYPES, ((True, "swiglu", True), (False, "gelu", True), (False, "gelu_tanh", False))):
+    for dtype, (strided, kind, grad) in typed(((True, "swiglu", True), (False, "gelu", True), (False, "gelu_tanh", False))):
 
         def logits(dtype=dtype, strided=strided, grad=grad):
             return (tensor(6, 4, dtype=dtype, strided=strided, grad=grad), 2, strided)

@@ -31,10 +31,10 @@ TEST(AdamW, FusedAndPlainEqualTheFormulaInDouble) {
       const double c2 = 1 - std::pow(0.95, t);
       exact = exact * (1 - 3e-3 * 0.1) - 3e-3 * (m / c1) / ((v / c2).sqrt() + 1e-8);
     }
-    testing::expect_close(fused[0], exact, 1e-6, "fused parameter");
-    testing::expect_close(fused[1], m, 1e-6, "fused first moment");
-    testing::expect_close(fused[2], v, 1e-6, "fused second moment");
-    testing::expect_close(plain_state[0], exact, 1e-6, "plain parameter");
+    testing::expect_relative(fused[0], exact, 1e-6, "fused parameter");
+    testing::expect_relative(fused[1], m, 1e-6, "fused first moment");
+    testing::expect_relative(fused[2], v, 1e-6, "fused second moment");
+    testing::expect_relative(plain_state[0], exact, 1e-6, "plain parameter");
   }
 }
 
@@ -49,7 +49,18 @@ TEST(AdamW, HowTensorsLieInMemoryDoesNotMatter) {
     }
     adamw_step(a, {{dense[0], dense[1], dense[2], dense[3], 0.1}});
     adamw_step(a, {{other[0], other[1], other[2], other[3], 0.1}});
-    for (size_t i = 1; i < 4; ++i) testing::expect_close(other[i], dense[i], 1e-6, std::to_string(strided));
+    for (size_t i = 1; i < 4; ++i) testing::expect_relative(other[i], dense[i], 1e-6, std::to_string(strided));
+  }
+}
+
+// The square of 1e-4 is no number of float16, and a first step divides by its root.
+TEST(AdamW, HalfTypesAreComputedInFloat) {
+  const AdamWArguments a{.lr = 0.01, .eps = 1e-8};
+  for (const auto type : {at::kHalf, at::kBFloat16}) {
+    const at::Tensor gradient = at::full({3}, 1e-4, type);
+    const at::Tensor parameter = at::ones({3}, type);
+    adamw_step(a, {{gradient, parameter, at::zeros({3}, type), at::zeros({3}, type), 0}});
+    testing::expect_relative(parameter, at::full({3}, 0.99), 1.0 / 256, "one step of the learning rate");
   }
 }
 

@@ -1,3 +1,6 @@
+#include <cmath>
+#include <limits>
+
 #include "tests/ops/op_cases.h"
 #include "tests/support/tensors.h"
 
@@ -35,13 +38,11 @@ OpCase case_of(const Case& test) {
     if (test.gains.find('v') != std::string::npos) arguments.v_gain = t[next++];
     return arguments;
   };
-  return {"attention", test.what, inputs, [=](const Tensors& t) { return Tensors{attention(t[0], arguments_of(t))}; },
-          [=](const Tensors& t) {
-            AttentionArguments arguments = arguments_of(t);
-            if (arguments.cos.defined()) arguments.cos = arguments.cos.detach();  // they get no gradient
-            if (arguments.sin.defined()) arguments.sin = arguments.sin.detach();
-            return Tensors{plain::attention(t[0], arguments)};
-          }};
+  OpCase result{"attention", test.what, inputs,
+                [=](const Tensors& t) { return Tensors{attention(t[0], arguments_of(t))}; },
+                [=](const Tensors& t) { return Tensors{plain::attention(t[0], arguments_of(t))}; }};
+  if (test.rope) result.constant = 0b110;
+  return result;
 }
 
 }  // namespace attention_cases_detail
@@ -66,15 +67,44 @@ std::vector<OpCase> attention_cases() {
 std::vector<OpCase> rope_cases() {
   using testing::randn;
   const auto call = [](const Tensors& t) { return Tensors{ops::rope(t[0], t[1], t[2])}; };
-  const auto plain = [](const Tensors& t) { return Tensors{plain::rope(t[0], t[1].detach(), t[2].detach())}; };
+  const auto plain = [](const Tensors& t) { return Tensors{plain::rope(t[0], t[1], t[2])}; };
   const auto cos = [](int64_t tokens, int64_t half) { return randn({tokens, 1, half}, 2).cos(); };
   const auto sin = [](int64_t tokens, int64_t half) { return randn({tokens, 1, half}, 2).sin(); };
-  return {
+  std::vector<OpCase> cases = {
       {"rope", "of a batch", {randn({2, 5, 3, 34}, 1), cos(5, 17), sin(5, 17)}, call, plain},
       {"rope", "of one sample", {randn({5, 2, 8}, 1), cos(5, 4), sin(5, 4)}, call, plain},
       {"rope", "of no tokens", {randn({2, 0, 3, 8}, 1), cos(0, 4), sin(0, 4)}, call, plain},
       {"rope", "of no heads", {randn({2, 5, 0, 8}, 1), cos(5, 4), sin(5, 4)}, call, plain},
   };
+  for (OpCase& test : cases) {
+    test.constant = 0b110;
+    test.linear = true;
+  }
+  return cases;
+}
+
+// Written out: there is no plain form beside the op's own.
+std::vector<OpCase> cached_attention_cases() {
+  using testing::randn;
+  const auto call = [](const Tensors& t) { return Tensors{cached_attention(t[0], t[1], t[2])}; };
+  const auto plain = [](const Tensors& t) {
+    const int64_t heads = t[0].size(1), tokens = t[0].size(2), all = t[1].size(2), group = heads / t[1].size(1);
+    const at::Tensor k = t[1].repeat_interleave(group, 1);
+    const at::Tensor v = t[2].repeat_interleave(group, 1);
+    const at::Tensor later = at::ones({tokens, all}, t[0].options().dtype(at::kBool)).triu(all - tokens + 1);
+    const at::Tensor scores = at::matmul(t[0], k.transpose(2, 3)) / std::sqrt(static_cast<double>(t[0].size(3)));
+    const at::Tensor p = at::softmax(scores.masked_fill(later, -std::numeric_limits<double>::infinity()), -1);
+    return Tensors{at::matmul(p, v).transpose(1, 2).reshape({t[0].size(0), tokens, heads * t[0].size(3)})};
+  };
+  const auto of = [&](const std::string& what, at::IntArrayRef q, int64_t kv_heads, int64_t all) {
+    const std::vector<int64_t> cached = {q[0], kv_heads, all, q[3]};
+    return OpCase{"cached_attention", what, {randn(q, 1), randn(cached, 2), randn(cached, 3)}, call, plain,
+                  /*tolerance=*/1e-5,
+                  /*linear=*/false,
+                  /*constant=*/0b111};
+  };
+  return {of("of one token", {2, 4, 1, 8}, 2, 9), of("of a chunk", {1, 3, 4, 6}, 1, 7),
+          of("of all tokens", {2, 2, 5, 8}, 2, 5), of("of no tokens", {2, 2, 0, 8}, 1, 3)};
 }
 
 }  // namespace siamese::ops

@@ -19,13 +19,23 @@ TEST(Embedding, FusedEqualsPlainForwardAndGradient) {
     const at::Tensor single = leaf(exact.detach().to(at::kFloat));
     const at::Tensor wanted = plain::embedding(exact, indices);
     const at::Tensor got = ops::embedding(single, indices);
-    testing::expect_close(got, wanted, 1e-7, "rows");
+    testing::expect_relative(got, wanted, 1e-7, "rows");
     const at::Tensor gradient = testing::gradients(got, {single})[0];
-    testing::expect_close(gradient, testing::gradients(wanted, {exact})[0], 1e-6, "gradient");
+    testing::expect_relative(gradient, testing::gradients(wanted, {exact})[0], 1e-6, "gradient");
     single.mutable_grad() = at::ones({10, width});
     const GradientsInPlace in_place;
     (ops::embedding(single, indices) * randn({4, 10, width}, 4242, at::kFloat)).sum().backward();
-    testing::expect_close(single.grad(), gradient + 1, 1e-6, "in place");
+    testing::expect_relative(single.grad(), gradient + 1, 1e-6, "in place");
+  }
+}
+
+// A sum of 1000 ones, in which a half type would come to a stop.
+TEST(Embedding, TheGradientOfHalfTypesIsSummedInFloat) {
+  for (const auto type : {at::kHalf, at::kBFloat16}) {
+    const at::Tensor table = leaf(at::ones({2, 3}, type));
+    const at::Tensor y = ops::embedding(table, at::zeros({3000}, at::kLong));
+    const at::Tensor gradient = torch::autograd::grad({y}, {table}, {at::ones_like(y)})[0];
+    testing::expect_relative(gradient[0], at::full({3}, 3000.0), 1.0 / 256, "sum");
   }
 }
 

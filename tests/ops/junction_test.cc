@@ -1,5 +1,6 @@
 #include "siamese/ops/junction.h"
 
+#include "tests/support/errors.h"
 #include "tests/support/tensors.h"
 
 #include <ATen/Parallel.h>
@@ -101,13 +102,17 @@ TEST(Junction, FusedEqualsPlainForwardAndGradientAtEverySimdLevel) {
             const JunctionResult wanted = plain::junction(exact.junction);
             const ModeGuard fused(Mode::fused);
             const JunctionResult got = junction(single.junction);
-            testing::expect_close(joined(got), joined(wanted), kTolerance, what);
-            if (c.two_streams) testing::expect_close(got.x_sum, wanted.x_sum, kTolerance, what + " U");
+            testing::expect_relative(joined(got), joined(wanted), kTolerance, what);
+            if (c.two_streams) testing::expect_relative(got.x_sum, wanted.x_sum, kTolerance, what + " U");
             const auto got_gradients = testing::gradients(joined(got), single.leaves);
             const auto wanted_gradients = testing::gradients(joined(wanted), exact.leaves);
+            double terms = 0;  // of the difference
+            for (const auto& gradient : wanted_gradients) {
+              if (cols == 1) terms = std::max(terms, testing::largest(gradient));
+            }
             for (size_t i = 0; i < got_gradients.size(); ++i) {
-              testing::expect_close(got_gradients[i], wanted_gradients[i], kTolerance,
-                                    what + " gradient " + std::to_string(i));
+              testing::expect_relative(got_gradients[i], wanted_gradients[i], kTolerance,
+                                       what + " gradient " + std::to_string(i), terms);
             }
           }
         }
@@ -128,7 +133,7 @@ TEST(Junction, OutputsThatNobodyUsesHaveNoGradient) {
     const auto got = testing::gradients(pick(junction(single.junction)), single.leaves);
     for (size_t i = 0; i < got.size(); ++i) {
       const at::Tensor zero = at::zeros_like(exact.leaves[i]);
-      testing::expect_close(got[i], wanted[i].defined() ? wanted[i] : zero, kTolerance, std::to_string(which));
+      testing::expect_relative(got[i], wanted[i].defined() ? wanted[i] : zero, kTolerance, std::to_string(which));
     }
   }
 }
@@ -149,6 +154,21 @@ TEST(Junction, GradientsInPlaceAreAddedToTheGradOfEveryGainAndScale) {
     EXPECT_TRUE(e.leaves[i].grad().is_same(grads[i])) << i;
     testing::expect_same_bits(grads[i], wanted[i] + 1, "gradient " + std::to_string(i));
   }
+}
+
+TEST(Junction, ABiasBesideAnRmsNormIsRefused) {
+  const at::Tensor x = at::ones({2, 5});
+  const NormStep norm{true, /*layer=*/false, {}, at::ones({5}), 1e-5};
+  const std::vector<std::pair<std::string, NormStep Junction::*>> norms = {{"branch_bias", &Junction::branch_norm},
+                                                                           {"x_bias", &Junction::x_norm},
+                                                                           {"y_bias", &Junction::y_norm},
+                                                                           {"input_bias", &Junction::input_norm}};
+  for (const auto& [name, where] : norms) {
+    Junction j{.branch = x, .x = x, .y = x, .x_branch = 1, .y_branch = 1};
+    j.*where = norm;
+    testing::expect_error<UsageError>([&] { junction(j); }, {"siamese::junction: " + name, "expected no bias"});
+  }
+  testing::expect_error<UsageError>([&] { apply(norm, x); }, {"bias", "expected no bias"});
 }
 
 TEST(Junction, SameBitsAtAnyThreadCount) {

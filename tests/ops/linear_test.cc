@@ -30,11 +30,11 @@ TEST(Linear, FusedEqualsPlainForwardAndGradient) {
       const at::Tensor wanted = plain::linear(exact[0], exact[1], bias ? exact[2] : at::Tensor());
       const at::Tensor got = ops::linear(single[0], single[1], bias ? single[2] : at::Tensor());
       const std::string what = std::to_string(rows) + "x" + std::to_string(in) + "x" + std::to_string(out);
-      testing::expect_close(got, wanted, 2e-6, what);
+      testing::expect_relative(got, wanted, 2e-6, what);
       const auto wanted_gradients = testing::gradients(wanted, exact);
       const auto got_gradients = testing::gradients(got, single);
       for (size_t i = 0; i < exact.size(); ++i) {
-        testing::expect_close(got_gradients[i], wanted_gradients[i], 3e-6, what + " gradient " + std::to_string(i));
+        testing::expect_relative(got_gradients[i], wanted_gradients[i], 3e-6, what + " gradient " + std::to_string(i));
       }
     }
   }
@@ -51,9 +51,9 @@ TEST(Linear, AddsToAGradientThatIsThere) {
     const GradientsInPlace in_place;
     ops::linear(x, w, at::Tensor()).sum().backward();
   }
-  testing::expect_close(buffer, fresh + 1, 1e-6, "in place");
+  testing::expect_relative(buffer, fresh + 1, 1e-6, "in place");
   ops::linear(x, w, at::Tensor()).sum().backward();
-  testing::expect_close(w.grad(), fresh * 2 + 1, 1e-6, "by autograd");
+  testing::expect_relative(w.grad(), fresh * 2 + 1, 1e-6, "by autograd");
 }
 
 // However a weight lies in memory, its gradient is that of its elements. The second shape is one of oneDNN's products.
@@ -66,15 +66,15 @@ TEST(Linear, WeightsThatAreNotRowMajor) {
     const at::Tensor single = x.to(at::kFloat);
     const at::Tensor transposed = leaf(w.t().contiguous().to(at::kFloat));
     const auto of_view = testing::gradients(ops::linear(single, transposed.t(), {}), {transposed});
-    testing::expect_close(of_view[0].t(), wanted, 1e-5, "a view");
+    testing::expect_relative(of_view[0].t(), wanted, 1e-5, "a view");
     const at::Tensor strided = w.t().contiguous().to(at::kFloat).t().set_requires_grad(true);
     const auto of_leaf = testing::gradients(ops::linear(single, strided, {}), {strided});
-    testing::expect_close(of_leaf[0], wanted, 1e-5, "a leaf");
+    testing::expect_relative(of_leaf[0], wanted, 1e-5, "a leaf");
     const at::Tensor wide = at::empty({out, 2 * in}, at::kFloat).slice(1, 0, 2 * in, 2);
     wide.copy_(w);
     const at::Tensor y = ops::linear(single, wide.set_requires_grad(true), {});
-    testing::expect_close(y, plain::linear(x, w, {}), 1e-5, "every other column");
-    testing::expect_close(testing::gradients(y, {wide})[0], wanted, 1e-5, "every other column");
+    testing::expect_relative(y, plain::linear(x, w, {}), 1e-5, "every other column");
+    testing::expect_relative(testing::gradients(y, {wide})[0], wanted, 1e-5, "every other column");
   }
 }
 
@@ -88,7 +88,7 @@ TEST(Linear, GradientsThatAreNotRowMajor) {
     const GradientsInPlace in_place;
     ops::linear(x, w, {}).sum().backward();
   }
-  testing::expect_close(w.grad(), fresh + 1, 1e-6, "strided");
+  testing::expect_relative(w.grad(), fresh + 1, 1e-6, "strided");
 }
 
 TEST(Linear, TheSameBitsAtAnyThreadCount) {

@@ -45,11 +45,11 @@ at::Tensor expected_of(const std::vector<at::Tensor>& in) {
 void expect_equal(const at::Tensor& got, const std::vector<at::Tensor>& inputs, const Case& c, double tolerance,
                   const std::string& what) {
   const at::Tensor wanted = expected_of(c.exact);
-  testing::expect_close(got, wanted, tolerance, what);
+  testing::expect_relative(got, wanted, tolerance, what);
   const auto got_gradients = gradients(got, inputs);
   const auto wanted_gradients = gradients(wanted, c.exact);
   for (size_t i = 0; i < inputs.size(); ++i) {
-    testing::expect_close(got_gradients[i], wanted_gradients[i], tolerance, what + " gradient " + std::to_string(i));
+    testing::expect_relative(got_gradients[i], wanted_gradients[i], tolerance, what + " gradient " + std::to_string(i));
   }
 }
 
@@ -79,10 +79,10 @@ TEST(Modulate, StridedInputsOfAnyKind) {
   const at::Tensor x = randn({5, 3, 9}, 3, at::kFloat).transpose(0, 1).narrow(2, 1, 7);
   const at::Tensor across = randn({7, 3}, 4, at::kFloat).t();  // neighbours lie in a column
   const at::Tensor one_for_all = randn({1, 7}, 5, at::kFloat).expand({3, 7});
-  testing::expect_close(modulate(x, across, one_for_all),
-                        plain::modulate(x.to(at::kDouble), across.to(at::kDouble), one_for_all.to(at::kDouble)), 1e-6,
-                        "modulate");
-  testing::expect_close(gate(x, across), plain::gate(x.to(at::kDouble), across.to(at::kDouble)), 1e-6, "gate");
+  testing::expect_relative(modulate(x, across, one_for_all),
+                           plain::modulate(x.to(at::kDouble), across.to(at::kDouble), one_for_all.to(at::kDouble)),
+                           1e-6, "modulate");
+  testing::expect_relative(gate(x, across), plain::gate(x.to(at::kDouble), across.to(at::kDouble)), 1e-6, "gate");
 }
 
 TEST(Modulate, SameBitsAtAnyThreadCount) {

@@ -22,6 +22,7 @@ struct OpCase {
   Call plain;               // its plain expression, differentiable
   double tolerance = 1e-5;  // of float32 against double, relative to the largest element of a tensor
   bool linear = false;      // its second derivatives are 0 and need not raise
+  uint64_t constant = 0;    // bits of the inputs for which it has no gradient
 };
 
 std::vector<OpCase> op_cases();
@@ -29,6 +30,7 @@ std::vector<OpCase> op_cases();
 // One for each op file.
 std::vector<OpCase> activation_cases();
 std::vector<OpCase> attention_cases();
+std::vector<OpCase> cached_attention_cases();
 std::vector<OpCase> embedding_cases();
 std::vector<OpCase> expert_feed_forward_cases();
 std::vector<OpCase> feed_forward_cases();

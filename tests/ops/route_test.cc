@@ -31,14 +31,14 @@ void expect_equation(const Routing& got, const at::Tensor& logits, const at::Ten
     }
   }
   const at::Tensor weights = at::stack(rows);
-  testing::expect_close(got.weights, weights, tolerance, what + " weights");
-  testing::expect_close(got.balance, wanted.balance, tolerance, what + " balance");
-  testing::expect_close(got.z, wanted.z, tolerance, what + " z");
+  testing::expect_relative(got.weights, weights, tolerance, what + " weights");
+  testing::expect_relative(got.balance, wanted.balance, tolerance, what + " balance");
+  testing::expect_relative(got.z, wanted.z, tolerance, what + " z");
   for (size_t e = 0; e < wanted.counts.size(); ++e) {
     EXPECT_EQ(got.counts[int64_t(e)].item<int64_t>(), wanted.counts[e]) << what;
   }
-  testing::expect_close(gradient(got.weights, got.balance, got.z, logits)[0],
-                        gradient(weights, wanted.balance, wanted.z, exact)[0], tolerance, what + " gradient");
+  testing::expect_relative(gradient(got.weights, got.balance, got.z, logits)[0],
+                           gradient(weights, wanted.balance, wanted.z, exact)[0], tolerance, what + " gradient");
 }
 
 TEST(Route, EqualsItsEquation) {

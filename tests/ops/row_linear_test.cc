@@ -19,11 +19,11 @@ TEST(RowLinear, IsALinearMapForwardAndGradient) {
     const at::Tensor w = leaf(randn({out, in}, 2));
     const at::Tensor y = row_linear(x, w);
     const at::Tensor wanted = x.matmul(w.t());
-    testing::expect_close(y, wanted, 1e-13, "y");
+    testing::expect_relative(y, wanted, 1e-13, "y");
     const auto got = testing::gradients(y, {x, w});
     const auto expected = testing::gradients(wanted, {x, w});
-    testing::expect_close(got[0], expected[0], 1e-13, "dx");
-    testing::expect_close(got[1], expected[1], 1e-13, "dW");
+    testing::expect_relative(got[0], expected[0], 1e-13, "dx");
+    testing::expect_relative(got[1], expected[1], 1e-13, "dW");
   }
 }
 
@@ -65,10 +65,25 @@ TEST(RowLinear, ProjectionFusedEqualsPlainForwardAndGradient) {
       const auto got = run(at::kFloat, true);
       const auto wanted = run(at::kDouble, false);
       const std::string what = std::to_string(rows) + " x " + std::to_string(cols);
-      testing::expect_close(got.first, wanted.first, 3e-6, what);
-      testing::expect_close(got.second[0], wanted.second[0], 3e-6, what + " dx");
-      testing::expect_close(got.second[1], wanted.second[1], 3e-6, what + " dW");
+      testing::expect_relative(got.first, wanted.first, 3e-6, what);
+      testing::expect_relative(got.second[0], wanted.second[0], 3e-6, what + " dx");
+      testing::expect_relative(got.second[1], wanted.second[1], 3e-6, what + " dW");
     }
+  }
+}
+
+// The square of 300 is no number of float16, nor is the sum of many.
+TEST(RowLinear, SquaresOfHalfTypesAreFloats) {
+  for (const auto type : {at::kHalf, at::kBFloat16}) {
+    const at::Tensor x = leaf(at::full({2, 64}, 300.0, type));
+    const at::Tensor w = leaf(at::full({3, 64}, 0.01, type));
+    const RowProjection made = row_project(x, w);
+    EXPECT_EQ(made.squares.scalar_type(), at::kFloat);
+    const double square = x[0][0].item<double>() * x[0][0].item<double>();
+    testing::expect_relative(made.squares, at::full({2, 1}, 64 * square), 1e-6, "squares");
+    const auto gradients =
+        torch::autograd::grad({made.squares.sum(), made.x.sum()}, {x}, {at::full({}, 1e-3), at::ones({}, type)});
+    testing::expect_relative(gradients[0], at::full({2, 64}, 1.6), 1.0 / 256, "dx");
   }
 }
 
@@ -96,8 +111,8 @@ TEST(RowLinear, AParameterForEachRow) {
   const at::Tensor y = for_each_row(w, {4, 5});
   EXPECT_EQ(y.sizes(), (std::vector<int64_t>{4, 5, 3, 2}));
   testing::expect_same_bits(y, w.expand({4, 5, 3, 2}), "copies");
-  testing::expect_close(testing::gradients(y, {w})[0], testing::gradients(w.expand({4, 5, 3, 2}), {w})[0], 1e-13,
-                        "sum");
+  testing::expect_relative(testing::gradients(y, {w})[0], testing::gradients(w.expand({4, 5, 3, 2}), {w})[0], 1e-13,
+                           "sum");
 }
 
 }  // namespace

@@ -55,9 +55,9 @@ TEST(Sinkhorn, EqualsTheMatrixFormInDouble) {
   }
   const at::Tensor weights = randn({5, 3, 3}, 5);
   const at::Tensor m = sinkhorn(x, kRounds);
-  testing::expect_close(m, plain, 1e-13, "forward");
-  testing::expect_close(testing::gradients((m * weights).sum(), {x})[0],
-                        testing::gradients((plain * weights).sum(), {x})[0], 1e-12, "gradient");
+  testing::expect_relative(m, plain, 1e-13, "forward");
+  testing::expect_relative(testing::gradients((m * weights).sum(), {x})[0],
+                           testing::gradients((plain * weights).sum(), {x})[0], 1e-12, "gradient");
 }
 
 TEST(Sinkhorn, FusedEqualsPlainForwardAndGradient) {
@@ -69,9 +69,9 @@ TEST(Sinkhorn, FusedEqualsPlainForwardAndGradient) {
       const at::Tensor got = sinkhorn(single.transpose(-1, -2), iterations);
       const at::Tensor wanted = plain::sinkhorn(exact.transpose(-1, -2), iterations);
       const std::string what = std::to_string(n) + ", " + std::to_string(iterations) + " rounds";
-      testing::expect_close(got, wanted, 3e-6, what);
-      testing::expect_close(testing::gradients(got, {single})[0], testing::gradients(wanted, {exact})[0], 1e-5,
-                            what + " gradient");  // forty roundings of logarithms
+      testing::expect_relative(got, wanted, 3e-6, what);
+      testing::expect_relative(testing::gradients(got, {single})[0], testing::gradients(wanted, {exact})[0], 1e-5,
+                               what + " gradient");  // forty roundings of logarithms
     }
   }
 }

@@ -29,21 +29,16 @@ inline double largest_difference(const at::Tensor& a, const at::Tensor& b) {
 
 inline double largest(const at::Tensor& a) { return a.numel() == 0 ? 0 : a.to(at::kDouble).abs().max().item<double>(); }
 
-// |a - b| <= tolerance * (1 + max |b|), elementwise at worst.
-inline void expect_close(const at::Tensor& a, const at::Tensor& b, double tolerance, const std::string& what) {
-  ASSERT_TRUE(a.defined() && b.defined()) << what;
-  ASSERT_EQ(a.sizes(), b.sizes()) << what;
-  EXPECT_LE(largest_difference(a, b), tolerance * (1 + largest(b))) << what;
-}
-
 // |a - b| <= tolerance * max |b| of this tensor; zeros must be zeros. Where b is what is left of terms that cancel (a
-// gradient that is 0 in exact arithmetic), a few roundings of the largest of these `terms` are allowed too.
+// gradient that is 0 in exact arithmetic), a few roundings of the largest of these `terms` are allowed too, in the type
+// of a.
 inline void expect_relative(const at::Tensor& a, const at::Tensor& b, double tolerance, const std::string& what,
                             double terms = 0) {
   ASSERT_TRUE(a.defined() && b.defined()) << what;
   ASSERT_EQ(a.sizes(), b.sizes()) << what;
-  EXPECT_LE(largest_difference(a, b), tolerance * largest(b) + 32 * std::numeric_limits<double>::epsilon() * terms)
-      << what;
+  const double rounding =
+      a.scalar_type() == at::kFloat ? std::numeric_limits<float>::epsilon() : std::numeric_limits<double>::epsilon();
+  EXPECT_LE(largest_difference(a, b), tolerance * largest(b) + 32 * rounding * terms) << what;
 }
 
 inline void expect_same_bits(const at::Tensor& a, const at::Tensor& b, const std::string& what) {

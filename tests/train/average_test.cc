@@ -37,7 +37,7 @@ TEST(WeightAverage, IsItsRecursion) {
   const auto kept = values_of(*loaded.model), trained = values_of(trainer.model());
   double apart = 0;
   for (size_t i = 0; i < kept.size(); ++i) {
-    testing::expect_close(kept[i], average[i], 1e-6, loaded.model->parameters().list()[i].name);
+    testing::expect_relative(kept[i], average[i], 1e-6, loaded.model->parameters().list()[i].name);
     apart = std::max(apart, testing::largest_difference(kept[i], trained[i]));
   }
   EXPECT_GT(apart, 1e-3);
