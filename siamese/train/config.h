@@ -135,12 +135,14 @@ struct EngineConfig {
   ops::Mode ops = ops::Mode::automatic;
   int64_t threads = 0;
   int64_t recompute = 0;
+  std::string device = "cpu";
 
   template <class Self, class Visit>
   static void fields(Self& self, Visit&& visit) {
     visit("ops", self.ops, "kernels: auto = fused where there is one");
     visit("threads", self.threads, "worker threads; 0 = one per core; results do not depend on it");
     visit("recompute", self.recompute, "activation checkpointing: blocks per recomputed segment; 0 = off");
+    visit("device", self.device, "where tensors live and are computed: cpu, cuda, cuda:1, mps ...");
   }
 };
 
@@ -175,7 +177,8 @@ RunConfig read_config_file(const std::string& path);
 // What a model takes of the data.
 data::SampleShape sample_shape(const models::ModelConfig& model);
 
-// Sets kernels and threads for this process. SystemError when it may not have so many.
+// Sets kernels and threads for this process. SystemError when it may not have so many, UsageError when engine.device is
+// not here.
 void apply_engine(const EngineConfig& engine);
 // For what runs without a config: one thread where the system does not allow one per core.
 void limit_threads();
