@@ -14,6 +14,7 @@
 #include "siamese/io/strict_json.h"
 #include "siamese/measure/timing.h"
 #include "siamese/models/registry.h"
+#include "siamese/train/device.h"
 
 namespace siamese::cli {
 namespace bench_generate {
@@ -31,7 +32,8 @@ struct Arguments {
 class Subject {
  public:
   explicit Subject(const train::RunConfig& config)
-      : scheme_(config.model.residual), model_(models::make_model(config.model, config.init, config.train.seed)) {}
+      : scheme_(config.model.residual),
+        model_(models::make_model(config.model, config.init, config.train.seed, train::device_of(config.engine))) {}
 
   // Generates once; the median of the milliseconds between tokens. The first one carries the prompt.
   double round(int64_t tokens) {

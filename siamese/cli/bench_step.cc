@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <memory>
 
@@ -34,6 +35,7 @@ nlohmann::ordered_json to_json(const std::string& config, const std::string& sch
           {"parameters", result.parameters},
           {"tokens", result.tokens},
           {"threads", result.threads},
+          {"device", result.device},
           {"steps", result.step_ms.size()},
           {"median_ms", result.median_ms()},
           {"p25_ms", at(0.25)},
@@ -97,8 +99,10 @@ void run(const Arguments& arguments) {
        fmt::format("{:.1f} ms (median of {}; quartiles {:.1f} and {:.1f}) on {} threads", result.median_ms(),
                    result.step_ms.size(), json["p25_ms"].get<double>(), json["p75_ms"].get<double>(), result.threads)},
       {"tokens", fmt::format("{:.0f} a second, {} a step", result.tokens_per_s(), result.tokens)},
-      {"GFLOP/s", fmt::format("{:.1f}, {:.0f} % of the {:.1f} of multiply-adds in registers", result.gflops(),
-                              100 * result.gflops() / result.fma_gflops, result.fma_gflops)},
+      {"GFLOP/s", std::isnan(result.fma_gflops)
+                      ? fmt::format("{:.1f}", result.gflops())
+                      : fmt::format("{:.1f}, {:.0f} % of the {:.1f} of multiply-adds in registers", result.gflops(),
+                                    100 * result.gflops() / result.fma_gflops, result.fma_gflops)},
       {"memory",
        fmt::format("{:.0f} MB at most: {:.0f} idle, {:.0f} parameters, gradients and moments, {:.0f} the rest",
                    result.peak_rss_mb, result.idle_rss_mb, result.state_mb,

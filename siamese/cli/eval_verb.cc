@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "siamese/base/check.h"
+#include "siamese/cli/paths.h"
 #include "siamese/cli/table.h"
 #include "siamese/cli/verbs.h"
 #include "siamese/cli/version.h"
@@ -17,6 +18,7 @@
 #include "siamese/ops/reduce.h"
 #include "siamese/train/checkpoint.h"
 #include "siamese/train/classifier.h"
+#include "siamese/train/device.h"
 
 namespace siamese::cli {
 namespace {
@@ -46,16 +48,6 @@ std::string accuracy_table(const eval::Evaluation& evaluation) {
   return text_table(rows);
 }
 
-void check_override(const std::string& assignment) {
-  for (const char* const allowed : {"data.", "eval.", "engine.", "train.batch=", "train.micro_batch="}) {
-    if (assignment.starts_with(allowed)) return;
-  }
-  throw UsageError(
-      "override '" + assignment +
-      "': eval takes keys of data, eval and engine, train.batch and train.micro_batch; the rest belongs to "
-      "the checkpoint");
-}
-
 // A loss that is not finite is no result: what to look at is named instead.
 void check_finite(const eval::Evaluation& result, const train::LoadedModel& loaded) {
   if (std::isfinite(result.held_out.loss)) return;
@@ -68,19 +60,17 @@ void check_finite(const eval::Evaluation& result, const train::LoadedModel& load
 
 void evaluate_run(const EvalArguments& arguments) {
   // Overrides may change how much is evaluated and on what, never the model.
-  config::Value value = config::in_layer(config::print(train::load_config(arguments.run)), config::kStoredLayer);
-  for (const auto& assignment : arguments.overrides) {
-    check_override(assignment);
-    config::apply_override(value, assignment);
-  }
-  train::RunConfig config = train::read_config(value);
+  train::RunConfig config = load_stored_config(arguments.run, arguments.overrides,
+                                               {"data.", "eval.", "engine.", "train.batch=", "train.micro_batch="},
+                                               "keys of data, eval and engine, train.batch and train.micro_batch");
   if (config.eval.classifier.empty()) config.eval.samples = 0;  // nobody would look at them
   train::apply_engine(config.engine);
   warn_of_slow_precision(config.engine);
   const bool asked = std::any_of(arguments.overrides.begin(), arguments.overrides.end(),
                                  [](const std::string& text) { return text.starts_with("eval.averaged="); });
   const bool averaged = config.eval.averaged && (asked || train::keeps_average(arguments.run));
-  const auto loaded = train::load_model(arguments.run, averaged ? train::Weights::averaged : train::Weights::trained);
+  const auto loaded = train::load_model(arguments.run, averaged ? train::Weights::averaged : train::Weights::trained,
+                                        at::kFloat, 0, train::device_of(config.engine));
   const auto test = data::open_batches(config.data, data::Split::test, train::sample_shape(loaded.config.model), 0);
   const train::Classifier classifier(config);
   const auto result = eval::evaluate({.model = *loaded.model,

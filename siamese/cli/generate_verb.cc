@@ -4,25 +4,30 @@
 #include <CLI/CLI.hpp>
 
 #include "siamese/base/check.h"
+#include "siamese/cli/paths.h"
 #include "siamese/cli/verbs.h"
 #include "siamese/cli/version.h"
 #include "siamese/data/codec.h"
 #include "siamese/eval/generate.h"
 #include "siamese/train/checkpoint.h"
+#include "siamese/train/device.h"
 
 namespace siamese::cli {
 namespace {
 
 struct GenerateArguments {
   std::string run;
+  std::vector<std::string> overrides;
   std::string prompt;
   eval::Sampling sampling;
 };
 
 void generate_text(const GenerateArguments& arguments) {
-  const auto loaded = train::load_model(arguments.run);
-  train::apply_engine(loaded.config.engine);
-  warn_of_slow_precision(loaded.config.engine);
+  const train::EngineConfig engine = load_stored_config(arguments.run, arguments.overrides).engine;
+  train::apply_engine(engine);
+  warn_of_slow_precision(engine);
+  const auto loaded =
+      train::load_model(arguments.run, train::Weights::trained, at::kFloat, 0, train::device_of(engine));
   const auto* const model = dynamic_cast<const models::LanguageModel*>(loaded.model.get());
   if (model == nullptr) {
     throw UsageError(arguments.run + ": generate needs a language model, got family " +
@@ -53,6 +58,7 @@ void add_generate(CLI::App& app) {
   const auto arguments = std::make_shared<GenerateArguments>();
   eval::Sampling& sampling = arguments->sampling;
   verb->add_option("RUN", arguments->run, "A run directory (its latest) or a checkpoint")->required();
+  verb->add_option("OVERRIDES", arguments->overrides, "key=value for the keys of engine, such as engine.device=cpu");
   verb->add_option("--prompt", arguments->prompt, "Text; token ids (\"15496 995\") for a model trained on token files")
       ->required();
   verb->add_option("--max-tokens", sampling.max_tokens, "Most tokens to make")

@@ -4,9 +4,12 @@
 
 #include "siamese/base/check.h"
 #include "siamese/base/path_kind.h"
+#include "siamese/config/fields.h"
 #include "siamese/config/load.h"
+#include "siamese/config/yaml.h"
 #include "siamese/io/run_dir.h"
 #include "siamese/io/tensor_files.h"
+#include "siamese/train/checkpoint.h"
 
 namespace siamese::cli {
 namespace fs = std::filesystem;
@@ -37,6 +40,18 @@ train::RunConfig load_run_config(const std::string& name_or_path, const std::vec
   const config::Value value = config::load(name_or_path, overrides, config_folders());
   if (is_sweep(value)) {
     throw UsageError(name_or_path + ": is a sweep, not one run: siamese sweep " + name_or_path);
+  }
+  return train::read_config(value);
+}
+
+train::RunConfig load_stored_config(const std::string& run, const std::vector<std::string>& overrides,
+                                    const std::vector<std::string>& allowed, const std::string& say) {
+  config::Value value = config::in_layer(config::print(train::load_config(run)), config::kStoredLayer);
+  for (const auto& assignment : overrides) {
+    if (std::none_of(allowed.begin(), allowed.end(), [&](const auto& key) { return assignment.starts_with(key); })) {
+      throw UsageError("override '" + assignment + "': expected " + say + ": the rest belongs to the checkpoint");
+    }
+    config::apply_override(value, assignment);
   }
   return train::read_config(value);
 }

@@ -20,4 +20,10 @@ bool is_sweep(const config::Value& value);
 // The config a verb was given: a recipe or file, and overrides. UsageError for a sweep.
 train::RunConfig load_run_config(const std::string& name_or_path, const std::vector<std::string>& overrides);
 
+// The config of a run's latest checkpoint, or of a checkpoint, with overrides for keys that do not belong to it.
+// `allowed`: how these begin; `say`: the same for the error that names any other.
+train::RunConfig load_stored_config(const std::string& run, const std::vector<std::string>& overrides,
+                                    const std::vector<std::string>& allowed = {"engine."},
+                                    const std::string& say = "keys of engine");
+
 }  // namespace siamese::cli

@@ -16,6 +16,7 @@
 #include "siamese/io/run_dir.h"
 #include "siamese/models/registry.h"
 #include "siamese/train/checkpoint.h"
+#include "siamese/train/device.h"
 
 namespace siamese::cli {
 namespace {
@@ -44,11 +45,7 @@ train::RunConfig config_of(const ProbeArguments& arguments) {
     }
     return config;
   }
-  if (!arguments.overrides.empty()) {
-    throw UsageError("override '" + arguments.overrides.front() +
-                     "': a checkpoint is probed as it is; overrides go with a config");
-  }
-  return train::load_config(arguments.subject);
+  return load_stored_config(arguments.subject, arguments.overrides);
 }
 
 // With and without --double it is the same model: the one a run would start from.
@@ -81,14 +78,15 @@ void probe_model(const ProbeArguments& arguments) {
   std::unique_ptr<models::Model> model;
   std::string origin;
   if (is_folder(arguments.subject)) {
-    train::LoadedModel loaded = train::load_model(arguments.subject, train::Weights::trained, dtype, tokens);
+    train::LoadedModel loaded =
+        train::load_model(arguments.subject, train::Weights::trained, dtype, tokens, train::device_of(config.engine));
     model = std::move(loaded.model);
     origin = loaded.checkpoint.string();
   } else {
     if (config.model.positions == models::Positions::rope) {
       config.model.context = std::max(config.model.context, tokens);
     }
-    model = models::make_model(config.model, config.init, config.train.seed, at::kCPU, dtype);
+    model = models::make_model(config.model, config.init, config.train.seed, train::device_of(config.engine), dtype);
     round_to_float(*model);
     origin = fmt::format("{}, fresh weights of train.seed {}", arguments.subject, config.train.seed);
   }
@@ -113,7 +111,8 @@ void add_probe(CLI::App& app) {
   verb->add_option("CHECKPOINT_OR_CONFIG", arguments->subject,
                    "A run directory (its latest), a checkpoint, or a config (fresh weights)")
       ->required();
-  verb->add_option("OVERRIDES", arguments->overrides, "key=value, with a config");
+  verb->add_option("OVERRIDES", arguments->overrides,
+                   "key=value, with a config; with a checkpoint for the keys of engine");
   verb->add_option("--inputs", arguments->inputs,
                    "safetensors. lm, moe: tokens [B,T]; vit: images, labels; dit: latents, timesteps, labels, target")
       ->required();

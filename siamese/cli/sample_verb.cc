@@ -9,12 +9,14 @@
 
 #include "siamese/base/check.h"
 #include "siamese/base/path_kind.h"
+#include "siamese/cli/paths.h"
 #include "siamese/cli/verbs.h"
 #include "siamese/cli/version.h"
 #include "siamese/eval/samples.h"
 #include "siamese/io/png.h"
 #include "siamese/models/weights.h"
 #include "siamese/train/checkpoint.h"
+#include "siamese/train/device.h"
 
 namespace siamese::cli {
 namespace {
@@ -23,6 +25,7 @@ namespace fs = std::filesystem;
 
 struct SampleArguments {
   std::string run;
+  std::vector<std::string> overrides;
   int64_t count = 64;
   std::string grid;
   std::string tensors;
@@ -72,9 +75,11 @@ void sample_run(SampleArguments& arguments) {
   if (arguments.grid == arguments.tensors)
     throw UsageError("--grid and --out: expected two files, got " + arguments.grid);
   const bool averaged = !arguments.trained && train::keeps_average(arguments.run);
-  const auto loaded = train::load_model(arguments.run, averaged ? train::Weights::averaged : train::Weights::trained);
-  train::apply_engine(loaded.config.engine);
-  warn_of_slow_precision(loaded.config.engine);
+  const train::EngineConfig engine = load_stored_config(arguments.run, arguments.overrides).engine;
+  train::apply_engine(engine);
+  warn_of_slow_precision(engine);
+  const auto loaded = train::load_model(arguments.run, averaged ? train::Weights::averaged : train::Weights::trained,
+                                        at::kFloat, 0, train::device_of(engine));
   const auto* const model = dynamic_cast<const models::DiffusionTransformer*>(loaded.model.get());
   if (model == nullptr) {
     throw UsageError(arguments.run + ": sample needs a model of family dit, got " +
@@ -114,6 +119,7 @@ void add_sample(CLI::App& app) {
   const auto arguments = std::make_shared<SampleArguments>();
   eval::SamplerOptions& options = arguments->options;
   verb->add_option("RUN", arguments->run, "A run directory (its latest) or a checkpoint")->required();
+  verb->add_option("OVERRIDES", arguments->overrides, "key=value for the keys of engine, such as engine.device=cpu");
   verb->add_option("--n", arguments->count, "How many")->check(CLI::Range(int64_t{1}, int64_t{1} << 20));
   verb->add_option("--grid", arguments->grid, "The picture to write: a PNG with all of them");
   verb->add_option("--out", arguments->tensors,

@@ -9,6 +9,7 @@
 #include "siamese/measure/machine.h"
 #include "siamese/measure/part_times.h"
 #include "siamese/measure/timing.h"
+#include "siamese/train/device.h"
 #include "siamese/train/trainer.h"
 
 namespace siamese::cli {
@@ -93,7 +94,9 @@ StepBenchmark benchmark_step(train::RunConfig config, const StepBenchmarkOptions
     result.loss = step.loss;
   }
   result.peak_rss_mb = memory_use().peak_mb;
-  result.fma_gflops = measure::fma_gflops(result.threads);
+  const at::Device device = train::device_of(config.engine);
+  result.device = device.str();
+  if (device.is_cpu()) result.fma_gflops = measure::fma_gflops(result.threads);
   result.part_ms = step_benchmark::part_times(trainer, options.part_steps);
   return result;
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <string>
 #include <vector>
@@ -20,12 +21,14 @@ struct StepBenchmark {
   int64_t parameters = 0;
   int64_t tokens = 0;  // of a step
   int threads = 0;
+  std::string device;
   std::vector<double> step_ms;
   double step_gflop = 0;   // matrix products and attention, forward and backward
   double idle_rss_mb = 0;  // before the model was made
   double peak_rss_mb = 0;
-  double state_mb = 0;                    // parameters, gradients and both moments
-  double fma_gflops = 0;                  // what the machine gives at best, measured right after the steps
+  double state_mb = 0;  // parameters, gradients and both moments
+  // What the CPU gives at best, measured right after the steps; NaN for a step on another device.
+  double fma_gflops = std::numeric_limits<double>::quiet_NaN();
   double loss = 0;                        // of the last timed step
   std::map<std::string, double> part_ms;  // of a watched step; what lies outside all operators is in "other"
 

@@ -9,10 +9,12 @@
 #include <nlohmann/json.hpp>
 
 #include "siamese/base/check.h"
+#include "siamese/cli/paths.h"
 #include "siamese/cli/verbs.h"
 #include "siamese/data/random_tokens.h"
 #include "siamese/eval/difference.h"
 #include "siamese/io/strict_json.h"
+#include "siamese/train/device.h"
 #include "siamese/train/upcycle.h"
 
 namespace siamese::cli {
@@ -21,6 +23,7 @@ namespace {
 struct UpcycleArguments {
   std::string source;
   std::string scheme;
+  std::vector<std::string> overrides;
   std::string out;
   bool overwrite = false;
   bool json = false;
@@ -112,7 +115,10 @@ std::string to_text(const UpcycleReport& report) {
 void upcycle_run(const UpcycleArguments& arguments) {
   namespace fs = std::filesystem;
   if (arguments.out.empty()) throw UsageError("--out: expected the folder to make, got nothing");
-  const train::LoadedModel source = train::load_model(arguments.source);
+  const train::EngineConfig engine = load_stored_config(arguments.source, arguments.overrides).engine;
+  train::apply_engine(engine);
+  const train::LoadedModel source =
+      train::load_model(arguments.source, train::Weights::trained, at::kFloat, 0, train::device_of(engine));
   const models::LanguageModel& before = language_model(*source.model, arguments.source);
   std::error_code none;
   if (fs::equivalent(source.checkpoint, arguments.out, none)) {
@@ -120,7 +126,6 @@ void upcycle_run(const UpcycleArguments& arguments) {
   }
   train::check_free_for_weights(arguments.out, arguments.overwrite);
   const train::RunConfig& config = source.config;
-  train::apply_engine(config.engine);
   const train::Upcycled result = train::upcycle(source, arguments.scheme);
   const Questions questions = open_questions(config);
   const eval::Difference difference =
@@ -142,6 +147,7 @@ void add_upcycle(CLI::App& app) {
   const auto arguments = std::make_shared<UpcycleArguments>();
   verb->add_option("PRE_CHECKPOINT", arguments->source, "A run directory (its latest) or a checkpoint, Pre-Norm")
       ->required();
+  verb->add_option("OVERRIDES", arguments->overrides, "key=value for the keys of engine, such as engine.device=cpu");
   verb->add_option("--to", arguments->scheme, "The residual scheme to continue with")->required();
   verb->add_option("-o,--out", arguments->out, "The folder to make, for init.from")->required();
   verb->add_flag("--overwrite", arguments->overwrite, "Replace an earlier one that stands there");

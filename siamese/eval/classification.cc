@@ -55,7 +55,8 @@ Classification classify(const models::VisionTransformer& model, const data::Batc
   }
   for (int64_t first = 0; first < samples; first += rows) {
     const data::Batch batch = source.batch(static_cast<uint64_t>(first), std::min(rows, samples - first));
-    const at::Tensor logits = model.logits(model.features(to_inputs(batch).images)).to(at::kFloat).contiguous();
+    const at::Tensor logits =
+        model.logits(model.features(to_inputs(batch).images)).to(at::kCPU, at::kFloat).contiguous();
     for (int64_t row = 0; row < batch.rows; ++row) {
       count_row(logits.const_data_ptr<float>() + row * classes, classes, batch.labels[static_cast<size_t>(row)],
                 result);

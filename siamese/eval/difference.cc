@@ -21,7 +21,7 @@ Difference difference(const models::LanguageModel& before, const models::Languag
     const data::Batch batch = source.batch(static_cast<uint64_t>(first), std::min(rows, samples - first));
     const at::Tensor tokens = to_inputs(batch).tokens.narrow(1, 0, batch.shape.context);
     const at::Tensor apart = before.logits(before.hidden(tokens)) - after.logits(after.hidden(tokens));
-    largest = at::maximum(largest, apart.abs().max().to(at::kDouble));  // a NaN stays one
+    largest = at::maximum(largest, apart.abs().max().to(at::kCPU, at::kDouble));  // a NaN stays one
   }
   return {largest.item<double>(), held_out_loss(before, source, rows, samples).loss,
           held_out_loss(after, source, rows, samples).loss};

@@ -110,7 +110,9 @@ at::Tensor sample(const Diffusion& diffusion, const Denoiser& denoiser, at::IntA
   nn::expect_that(shape[0] > 0, "sample shape", "1 sample or more", shape[0]);
   nn::expect_shape("labels", labels, {shape[0]});
   const Diffusion steps = diffusion.respaced(options.steps);
-  at::Tensor x = normals(shape, options.seed, first_sample, 0);
+  // Noise is drawn on the host, where the generator lives; all else is where the labels are.
+  const auto noise = [&](int64_t draw) { return normals(shape, options.seed, first_sample, draw).to(labels.device()); };
+  at::Tensor x = noise(0);
   for (int64_t index = steps.steps() - 1; index >= 0; --index) {
     const DiffusionStep& at_index = steps.at(index);
     const Prediction predicted =
@@ -119,8 +121,7 @@ at::Tensor sample(const Diffusion& diffusion, const Denoiser& denoiser, at::IntA
     if (options.clip) x0 = x0.clamp(-1, 1);
     const Step step = options.kind == SamplerKind::ddpm ? ddpm_step(steps, x, x0, predicted.v, index)
                                                         : ddim_step(at_index, x, x0, predicted.noise, options);
-    x = step.spread.defined() ? step.mean + step.spread * normals(shape, options.seed, first_sample, 1 + index)
-                              : step.mean;
+    x = step.spread.defined() ? step.mean + step.spread * noise(1 + index) : step.mean;
   }
   return x;
 }

@@ -32,9 +32,9 @@ struct SamplerOptions {
   bool clip = true;
 };
 
-// [batch, channels, height, width] in float. The noise of sample i is that of number first_sample + i of the seed, in
-// whatever batch it is made. null_label: the label of "no label", -1 when the model has none. UsageError for guidance
-// without one and for impossible options.
+// [batch, channels, height, width] in float, on the device of the labels; timesteps are given from the host. The noise
+// of sample i is that of number first_sample + i of the seed, in whatever batch it is made. null_label: the label of
+// "no label", -1 when the model has none. UsageError for guidance without one and for impossible options.
 at::Tensor sample(const models::Diffusion& diffusion, const Denoiser& denoiser, at::IntArrayRef shape,
                   const at::Tensor& labels, int64_t null_label, bool learn_sigma, const SamplerOptions& options,
                   int64_t first_sample = 0);

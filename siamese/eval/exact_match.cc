@@ -36,7 +36,7 @@ std::vector<bool> answered_exactly(const models::LanguageModel& model, const std
       for (size_t i = 0; i < texts[row].size(); ++i)
         cells[static_cast<int64_t>(row)][static_cast<int64_t>(i)] = texts[row][i];
     }
-    const at::Tensor best = model.logits(model.hidden(tokens.narrow(1, 0, tokens.size(1) - 1))).argmax(-1);
+    const at::Tensor best = model.logits(model.hidden(tokens.narrow(1, 0, tokens.size(1) - 1))).argmax(-1).to(at::kCPU);
     const auto guess = best.accessor<int64_t, 2>();
     for (size_t row = 0; row < rows; ++row) {
       bool right = true;

@@ -18,7 +18,7 @@ constexpr uint64_t kStream = 0x67656e;  // the random stream of generation
 
 std::vector<double> last_logits(const models::LanguageModel& model, const at::Tensor& tokens, models::LmCache& cache) {
   const at::Tensor state = model.hidden(tokens, {}, &cache);
-  const at::Tensor logits = model.logits(state.select(1, state.size(1) - 1)).to(at::kDouble).contiguous();
+  const at::Tensor logits = model.logits(state.select(1, state.size(1) - 1)).to(at::kCPU, at::kDouble).contiguous();
   const double* const data = logits.const_data_ptr<double>();
   return {data, data + logits.size(-1)};
 }

@@ -9,6 +9,7 @@
 
 #include "siamese/eval/inputs.h"
 #include "siamese/ops/operand.h"
+#include "siamese/ops/reduce.h"
 
 namespace siamese::eval {
 
@@ -21,12 +22,14 @@ HeldOut held_out_loss(const models::Model& model, const data::Batches& source, i
   for (int64_t first = 0; first < samples; first += rows) {
     const data::Batch batch = source.batch(static_cast<uint64_t>(first), std::min(rows, samples - first));
     const models::Losses losses = model.losses(to_inputs(batch), {});
-    sum += losses.loss.item<double>();
+    std::vector<at::Tensor> terms = {losses.loss};
+    for (const auto& term : losses.extra) terms.push_back(term.second);
+    const std::vector<double> numbers = ops::read_numbers(terms);
+    sum += numbers[0];
     result.targets += total_weight(batch);
     for (size_t i = 0; batch.shape.is_image() && i < losses.extra.size(); ++i) {
-      const auto& [name, value] = losses.extra[i];
-      if (first == 0) result.terms.emplace_back(name, 0.0);
-      result.terms[i].second += value.item<double>();
+      if (first == 0) result.terms.emplace_back(losses.extra[i].first, 0.0);
+      result.terms[i].second += numbers[i + 1];
     }
   }
   for (auto& term : result.terms) term.second /= result.targets;

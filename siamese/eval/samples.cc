@@ -39,6 +39,7 @@ at::Tensor draw_samples(const models::DiffusionTransformer& model, const std::ve
   const Denoiser denoiser = [&model](const at::Tensor& x, const at::Tensor& timesteps, const at::Tensor& of) {
     return model.output(x, timesteps, of);
   };
+  const at::Device device = model.parameters().options().device();
   std::vector<at::Tensor> parts;
   for (int64_t first = 0; first < count; first += rows) {
     const int64_t here = std::min(rows, count - first);
@@ -46,8 +47,9 @@ at::Tensor draw_samples(const models::DiffusionTransformer& model, const std::ve
     for (int64_t row = 0; row < here; ++row) {
       asked.mutable_data_ptr<int64_t>()[row] = labels[static_cast<size_t>(first + row) % labels.size()];
     }
-    parts.push_back(sample(model.diffusion(), denoiser, {here, config.channels, config.image, config.image}, asked,
-                           model.null_label(), config.learn_sigma, options, first));
+    parts.push_back(sample(model.diffusion(), denoiser, {here, config.channels, config.image, config.image},
+                           asked.to(device), model.null_label(), config.learn_sigma, options, first)
+                        .to(at::kCPU));
     if (drawn) drawn(first + here);
   }
   return at::cat(parts);
@@ -67,7 +69,7 @@ SampleQuality judge_samples(const models::VisionTransformer& classifier, const a
   if (!at::isfinite(drawn).all().item<bool>()) {  // as a loss that is not finite: a result, not the end of a run
     return {std::numeric_limits<double>::quiet_NaN(), 0};
   }
-  const at::Tensor guesses = classifier.logits(drawn).argmax(-1);
+  const at::Tensor guesses = classifier.logits(drawn).argmax(-1).to(at::kCPU);
   int64_t agreed = 0;
   for (int64_t i = 0; i < guesses.size(0); ++i) {
     if (guesses[i].item<int64_t>() == labels[static_cast<size_t>(i) % labels.size()]) ++agreed;

@@ -17,8 +17,9 @@
 
 namespace siamese::eval {
 
-// `count` images [count, channels, image, image], `rows` at a time; image i has class labels[i % labels.size()]. Image
-// i is the same, up to rounding, whatever the others are. `drawn` hears how many there are so far.
+// `count` images [count, channels, image, image] on the host, `rows` at a time; image i has class labels[i %
+// labels.size()]. Image i is the same, up to rounding, whatever the others are. `drawn` hears how many there are so
+// far.
 at::Tensor draw_samples(const models::DiffusionTransformer& model, const std::vector<int64_t>& labels, int64_t count,
                         int64_t rows, const SamplerOptions& options,
                         const std::function<void(int64_t drawn)>& drawn = {});

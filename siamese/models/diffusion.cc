@@ -59,6 +59,11 @@ at::Tensor sample_means(const at::Tensor& x) {
   return total / static_cast<double>(rows.size(1));
 }
 
+// at::where, which LibTorch has on no meta tensor outside Python; what is not chosen has no gradient here either.
+at::Tensor chosen(const at::Tensor& condition, const at::Tensor& yes, const at::Tensor& no) {
+  return yes.masked_fill(condition.logical_not(), 0) + no.masked_fill(condition, 0);
+}
+
 // The standard normal distribution function, in the tanh form that the published models were trained with.
 at::Tensor normal_cdf(const at::Tensor& x) {
   return 0.5 * (1 + at::tanh(std::sqrt(2 / std::numbers::pi) * (x + 0.044715 * x * x * x)));
@@ -73,8 +78,7 @@ at::Tensor binned_log_likelihood(const at::Tensor& x, const at::Tensor& mean, co
   const at::Tensor below_top = normal_cdf(inverse_std * (x - mean + kHalfBin));
   const at::Tensor below_bottom = normal_cdf(inverse_std * (x - mean - kHalfBin));
   const at::Tensor inside = below_top - below_bottom;
-  const at::Tensor probability =
-      at::where(x < -kOutermost, below_top, at::where(x > kOutermost, 1 - below_bottom, inside));
+  const at::Tensor probability = chosen(x < -kOutermost, below_top, chosen(x > kOutermost, 1 - below_bottom, inside));
   return at::log(probability.clamp_min(kLeast));
 }
 
@@ -166,7 +170,7 @@ DiffusionTerms Diffusion::losses(const at::Tensor& output, const at::Tensor& x0,
   const at::Tensor first = t == 0;
   if (first.any().item<bool>()) {
     // At t = 0 the mean of p is the guess itself: a_0 = 1, b_0 = 0.
-    nats = at::where(first.to(nats.device()), -sample_means(binned_log_likelihood(x0, guess, log_variance)), nats);
+    nats = chosen(first.to(nats.device()), -sample_means(binned_log_likelihood(x0, guess, log_variance)), nats);
   }
   terms.vlb = nats / std::numbers::ln2;
   return terms;

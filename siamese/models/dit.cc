@@ -110,7 +110,7 @@ Losses DiffusionTransformer::losses(const Inputs& inputs, const LossOptions& opt
     const uint64_t seed = options.seed ^ hash_text("dit.label");
     const at::Tensor hidden = draw_each(
         rows, [&](int64_t row) { return random_uniform(seed, position(row), 0) < config_.label_dropout ? 1 : 0; });
-    labels = at::where(hidden.to(labels.device(), at::kBool), null_label(), labels);
+    labels = labels.masked_fill(hidden.to(labels.device(), at::kBool), null_label());
   }
   const at::Tensor noise = noise_like(images, options.seed ^ hash_text("dit.noise"), inputs.first_position);
   const at::Tensor noised = diffusion_.noised(images, timesteps, noise);
@@ -130,7 +130,8 @@ Losses DiffusionTransformer::losses(const Inputs& inputs, const LossOptions& opt
 Pass DiffusionTransformer::pass(const Inputs& inputs, const StackOptions& options) const {
   const at::Tensor predicted = output(inputs.images, inputs.timesteps, inputs.labels, options);
   nn::expect_shape("targets", inputs.targets, predicted.sizes());
-  return {predicted.detach(), at::mse_loss(predicted, inputs.targets.to(predicted.options())), {}};
+  const at::Tensor apart = predicted - inputs.targets.to(predicted.options());
+  return {predicted.detach(), ops::fixed_sum(apart.square()) / static_cast<double>(apart.numel()), {}};
 }
 
 double DiffusionTransformer::forward_flops(int64_t batch) const {

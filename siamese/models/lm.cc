@@ -100,7 +100,7 @@ Pass LanguageModel::pass(const Inputs& inputs, const StackOptions& options) cons
                                              {.nll = 1 / static_cast<double>(targets.numel())});
   const at::Tensor logits = this->logits(output.hidden.detach()).detach();
   Pass pass{logits, terms.objective, {}};
-  const at::Tensor normalizers = at::logsumexp(logits.narrow(1, 0, count), {2});
+  const at::Tensor normalizers = ops::log_sum_exp(logits.narrow(1, 0, count));
   pass.aux.emplace_back("z_loss", ops::fixed_sum(normalizers.square()) / static_cast<double>(normalizers.numel()));
   if (config_.expert_count() > 0) {
     Losses router{.objective = terms.objective, .loss = {}, .extra = {}, .expert_counts = {}};

@@ -49,7 +49,7 @@ TimestepEmbedding::TimestepEmbedding(const Scope& scope, int64_t width, int64_t 
 
 at::Tensor TimestepEmbedding::operator()(const at::Tensor& t) const {
   const at::Tensor& weight = in_.weight().value();
-  return out_(ops::silu(in_(timestep_features(t.to(weight.device()), frequencies_, weight.scalar_type()))));
+  return out_(ops::silu(in_(timestep_features(t, frequencies_, weight.scalar_type()).to(weight.device()))));
 }
 
 }  // namespace siamese::nn

@@ -32,7 +32,7 @@ at::Tensor fixed_sum(const at::Tensor& x) {
 at::Tensor sum_squares_of(at::TensorList tensors) {
   at::Tensor total;
   for (const auto& tensor : tensors) {
-    const at::Tensor sum = fixed_sum(tensor.detach().to(at::kDouble).square());
+    const at::Tensor sum = fixed_sum(tensor.detach().to(exact_type(tensor.device())).square());
     total = total.defined() ? total + sum : sum;
   }
   return total.defined() ? total : at::zeros({}, at::kDouble);
@@ -199,6 +199,14 @@ at::Tensor sum_squares_of(const std::vector<at::Tensor>& tensors) {
 double sum_squares(const std::vector<at::Tensor>& tensors) { return sum_squares_of(tensors).item<double>(); }
 
 double sum_squares(const at::Tensor& tensor) { return sum_squares(std::vector<at::Tensor>{tensor}); }
+
+std::vector<double> read_numbers(const std::vector<at::Tensor>& tensors) {
+  if (tensors.empty()) return {};
+  std::vector<at::Tensor> flat;
+  for (const auto& tensor : tensors) flat.push_back(tensor.detach().reshape({-1}).to(exact_type(tensor.device())));
+  const at::Tensor all = at::cat(flat).to(at::kCPU, at::kDouble);
+  return {all.const_data_ptr<double>(), all.const_data_ptr<double>() + all.numel()};
+}
 
 double rms(const at::Tensor& tensor) {
   return tensor.numel() == 0 ? 0 : std::sqrt(sum_squares(tensor) / static_cast<double>(tensor.numel()));

@@ -10,13 +10,16 @@ namespace siamese::ops {
 // Scalar sum of all elements, differentiable.
 at::Tensor fixed_sum(const at::Tensor& x);
 
-// Sum of squares of all elements of all tensors (undefined ones have none), a scalar in double where they are; without
-// gradient.
+// Sum of squares of all elements of all tensors (undefined ones have none), a scalar where they are, in double (float
+// on a device without it); without gradient.
 at::Tensor sum_squares_of(const std::vector<at::Tensor>& tensors);
 
 // The same, read: one wait for the device however many tensors there are.
 double sum_squares(const std::vector<at::Tensor>& tensors);
 double sum_squares(const at::Tensor& tensor);
+
+// All elements of all tensors, one after the other: one wait for the device, on which they all lie.
+std::vector<double> read_numbers(const std::vector<at::Tensor>& tensors);
 
 // sqrt(mean(x^2)), in double (no gradient).
 double rms(const at::Tensor& tensor);

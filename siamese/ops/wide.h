@@ -11,6 +11,9 @@ inline at::ScalarType wide_type(const at::Tensor& x) {
   return type == at::kBFloat16 || type == at::kHalf ? at::kFloat : type;
 }
 
+// For sums of squares over a whole model: double, where the device has it.
+inline at::ScalarType exact_type(at::Device device) { return device.is_mps() ? at::kFloat : at::kDouble; }
+
 inline at::Tensor wide(const at::Tensor& x) { return x.to(wide_type(x)); }
 
 }  // namespace siamese::ops

@@ -15,6 +15,7 @@
 #include "siamese/models/registry.h"
 #include "siamese/models/weights.h"
 #include "siamese/train/config_keys.h"
+#include "siamese/train/device.h"
 #include "siamese/train/run_folder.h"
 
 namespace siamese::train {
@@ -119,8 +120,8 @@ bool keeps_average(const fs::path& run_or_checkpoint) {
          (is_there(checkpoint / io::kTrainerFile) && load_config(checkpoint).train.ema > 0);
 }
 
-LoadedModel load_model(const fs::path& run_or_checkpoint, Weights weights, at::ScalarType dtype,
-                       int64_t least_context) {
+LoadedModel load_model(const fs::path& run_or_checkpoint, Weights weights, at::ScalarType dtype, int64_t least_context,
+                       std::optional<at::Device> device) {
   LoadedModel loaded;
   loaded.checkpoint = io::resolve_checkpoint(run_or_checkpoint);
   const fs::path config_file = loaded.checkpoint / io::kConfigFile;
@@ -140,7 +141,8 @@ LoadedModel load_model(const fs::path& run_or_checkpoint, Weights weights, at::S
   }
   models::ModelConfig shape = loaded.config.model;
   if (shape.positions == models::Positions::rope) shape.context = std::max(shape.context, least_context);
-  loaded.model = models::make_model(shape, loaded.config.init, loaded.config.train.seed, at::kCPU, dtype);
+  loaded.model = models::make_model(shape, loaded.config.init, loaded.config.train.seed,
+                                    device ? *device : device_of(loaded.config.engine), dtype);
   formats::load_weights(stored.files, shape, models::named_values(loaded.model->parameters()));
   return loaded;
 }

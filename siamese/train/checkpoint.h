@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 
 #include "siamese/io/atomic_file.h"
 #include "siamese/io/tensor_files.h"
@@ -66,8 +67,10 @@ bool keeps_average(const std::filesystem::path& run_or_checkpoint);
 enum class Weights { trained, averaged };
 // DataError when averaged weights are asked for and the checkpoint has none, and when config.yaml is not what the
 // weights and the state were saved under (config_keys.h). `least_context`: a model with rotary
-// positions can see more tokens than it was trained with.
+// positions can see more tokens than it was trained with. `device`: another one than the config's engine.device, which
+// may be elsewhere.
 LoadedModel load_model(const std::filesystem::path& run_or_checkpoint, Weights weights = Weights::trained,
-                       at::ScalarType dtype = at::kFloat, int64_t least_context = 0);
+                       at::ScalarType dtype = at::kFloat, int64_t least_context = 0,
+                       std::optional<at::Device> device = std::nullopt);
 
 }  // namespace siamese::train

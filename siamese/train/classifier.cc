@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "siamese/base/check.h"
+#include "siamese/train/device.h"
 
 namespace siamese::train {
 namespace {
@@ -18,7 +19,7 @@ Classifier::Classifier(const RunConfig& config) {
   const std::string& path = config.eval.classifier;
   if (path.empty() || config.model.family != models::Family::dit) return;
   try {
-    LoadedModel loaded = load_model(path, Weights::trained);
+    LoadedModel loaded = load_model(path, Weights::trained, at::kFloat, 0, device_of(config.engine));
     if (loaded.config.model.family != models::Family::vit) {
       throw DataError(path + ": expected a model of family vit, got " +
                       std::string(enum_text(loaded.config.model.family)));

@@ -15,6 +15,7 @@
 #include "siamese/io/atomic_file.h"
 #include "siamese/kernels/simd.h"
 #include "siamese/models/registry.h"
+#include "siamese/train/device.h"
 
 namespace siamese::train {
 namespace {
@@ -116,6 +117,7 @@ void check(const RunConfig& config) {
   require(config.eval.batches >= 1 && config.eval.batches <= 1 << 20, "eval.batches", "a number from 1 to 1048576",
           config.eval.batches);
   require(config.engine.threads <= 1024, "engine.threads", "at most 1024", config.engine.threads);
+  check_device_name(config.engine.device);
   if (config.data.source == data::Source::arithmetic && config.eval.problems > 0) {
     const int64_t longest = 4 * config.data.digits + 3;  // "\n9999*9999=99980001": what a model reads of a problem
     require(config.model.context >= longest, "model.context",
@@ -232,6 +234,7 @@ std::string cpu_name() {
 }
 
 void apply_engine(const EngineConfig& engine) {
+  device_of(engine);
   ops::set_mode(engine.ops);
   ops::set_precision(engine.precision);
   const auto threads = static_cast<int>(engine.threads > 0 ? engine.threads : core_count());

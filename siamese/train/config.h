@@ -137,6 +137,7 @@ struct EngineConfig {
   ops::Precision precision = ops::Precision::float32;
   int64_t threads = 0;
   int64_t recompute = 0;
+  std::string device = "cpu";
 
   template <class Self, class Visit>
   static void fields(Self& self, Visit&& visit) {
@@ -144,6 +145,7 @@ struct EngineConfig {
     visit("precision", self.precision, "operands of products; bfloat16: rounded, sums stay float32; decides results");
     visit("threads", self.threads, "worker threads; 0 = one per core; results do not depend on it");
     visit("recompute", self.recompute, "activation checkpointing: blocks per recomputed segment; 0 = off");
+    visit("device", self.device, "where tensors live and are computed: cpu, cuda, cuda:1, mps ...");
   }
 };
 
@@ -178,7 +180,8 @@ RunConfig read_config_file(const std::string& path);
 // What a model takes of the data.
 data::SampleShape sample_shape(const models::ModelConfig& model);
 
-// Sets kernels and threads for this process. SystemError when it may not have so many.
+// Sets kernels and threads for this process. SystemError when it may not have so many, UsageError when engine.device is
+// not here.
 void apply_engine(const EngineConfig& engine);
 
 // One line where engine.precision is slower than float32 on this CPU, else "".

@@ -1,11 +1,11 @@
 #include "siamese/train/metrics.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 
 #include <nlohmann/json.hpp>
-
-#include <ATen/ATen.h>
 
 #include "siamese/io/strict_json.h"
 #include "siamese/ops/reduce.h"
@@ -58,12 +58,14 @@ std::string to_json(const StepMetrics& metrics) {
   return io::json_text(line);
 }
 
-ExpertLoad expert_load(const at::Tensor& counts) {
-  const at::Tensor shares = counts.to(at::kDouble) / counts.sum(-1, true).clamp_min(1);
-  ExpertLoad load{{}, shares.max().item<double>() * static_cast<double>(counts.size(1))};
-  for (int64_t block = 0; block < counts.size(0); ++block) {
-    const double* const row = shares.const_data_ptr<double>() + block * counts.size(1);
-    load.shares.emplace_back(row, row + counts.size(1));
+ExpertLoad expert_load(const std::vector<double>& counts, int64_t experts) {
+  ExpertLoad load;
+  for (auto row = counts.begin(); row != counts.end(); row += experts) {
+    std::vector<double>& shares = load.shares.emplace_back(row, row + experts);
+    const double rows = std::max(1.0, std::accumulate(shares.begin(), shares.end(), 0.0));
+    for (double& share : shares) share /= rows;
+    load.largest =
+        std::max(load.largest, *std::max_element(shares.begin(), shares.end()) * static_cast<double>(experts));
   }
   return load;
 }
@@ -77,26 +79,43 @@ SiteMetrics& SiteRecorder::at_site(const residual::Site& site) {
 
 void SiteRecorder::stream(const residual::Site& site, const std::string& name, const at::Tensor& before,
                           const at::Tensor& after) {
-  const double after_rms = after.defined() ? ops::rms(after) : std::numeric_limits<double>::quiet_NaN();
-  at_site(site).streams.push_back({name, ops::rms(before), after_rms});
+  std::vector<SiteMetrics::Stream>& streams = at_site(site).streams;
+  const size_t here = streams.size();
+  streams.push_back({name, 0, std::numeric_limits<double>::quiet_NaN()});
+  measure(site, before, [here](SiteMetrics& of) -> double& { return of.streams[here].before; });
+  if (after.defined()) measure(site, after, [here](SiteMetrics& of) -> double& { return of.streams[here].after; });
 }
 
 void SiteRecorder::branch(const residual::Site& site, const at::Tensor& input, const at::Tensor& output) {
-  SiteMetrics& metrics = at_site(site);
-  metrics.branch_in = ops::rms(input);
-  metrics.branch_out = ops::rms(output);
+  measure(site, input, [](SiteMetrics& of) -> double& { return of.branch_in; });
+  measure(site, output, [](SiteMetrics& of) -> double& { return of.branch_out; });
+}
+
+void SiteRecorder::measure(const residual::Site& site, const at::Tensor& value,
+                           std::function<double&(SiteMetrics&)> place) {
+  at_site(site);
+  sums_.push_back({ops::sum_squares_of({value}), static_cast<double>(value.numel()), std::move(place),
+                   static_cast<size_t>(site.index)});
 }
 
 std::vector<SiteMetrics> SiteRecorder::finish(const nn::Parameters& parameters) {
-  for (auto& metrics : sites_) {
-    const std::string prefix =
-        "blocks." + std::to_string(metrics.site.block) + "." + std::string(enum_text(metrics.site.kind));
+  for (size_t site = 0; site < sites_.size(); ++site) {
+    const residual::Site& at = sites_[site].site;
+    const std::string prefix = "blocks." + std::to_string(at.block) + "." + std::string(enum_text(at.kind));
     std::vector<at::Tensor> gradients;
     for (const auto& parameter : parameters.list()) {
       if (parameter.name.starts_with(prefix)) gradients.push_back(parameter.value.grad());
     }
-    metrics.grad_norm = std::sqrt(ops::sum_squares(gradients));
+    if (gradients.empty()) continue;
+    sums_.push_back({ops::sum_squares_of(gradients), 1, [](SiteMetrics& of) -> double& { return of.grad_norm; }, site});
   }
+  std::vector<at::Tensor> squares;
+  for (const Sum& sum : sums_) squares.push_back(sum.squares);
+  const std::vector<double> numbers = ops::read_numbers(squares);
+  for (size_t i = 0; i < numbers.size(); ++i) {
+    sums_[i].place(sites_[sums_[i].site]) = std::sqrt(numbers[i] / std::max(1.0, sums_[i].count));
+  }
+  sums_.clear();
   return std::move(sites_);
 }
 

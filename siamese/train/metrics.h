@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -49,12 +50,12 @@ struct ExpertLoad {
   std::vector<std::vector<double>> shares;  // by block and expert; of a block they add up to 1
   double largest = 0;                       // times the number of experts: 1 when all are equal
 };
-ExpertLoad expert_load(const at::Tensor& counts);  // int64 [blocks, experts]
+ExpertLoad expert_load(const std::vector<double>& counts, int64_t experts);  // of one block after the other
 
 // Non-finite numbers are written as null.
 std::string to_json(const StepMetrics& metrics);
 
-// Collects SiteMetrics during a forward pass.
+// Collects SiteMetrics during a forward pass. What it measures stays on its device until `finish` reads all of it.
 class SiteRecorder : public residual::Recorder {
  public:
   void stream(const residual::Site& site, const std::string& name, const at::Tensor& before,
@@ -65,9 +66,18 @@ class SiteRecorder : public residual::Recorder {
   std::vector<SiteMetrics> finish(const nn::Parameters& parameters);
 
  private:
+  // A root mean square to come, and whose it is.
+  struct Sum {
+    at::Tensor squares;
+    double count;
+    std::function<double&(SiteMetrics&)> place;
+    size_t site;
+  };
   SiteMetrics& at_site(const residual::Site& site);
+  void measure(const residual::Site& site, const at::Tensor& value, std::function<double&(SiteMetrics&)> place);
 
   std::vector<SiteMetrics> sites_;
+  std::vector<Sum> sums_;
 };
 
 }  // namespace siamese::train

@@ -1,7 +1,5 @@
 #include "siamese/train/optimizer.h"
 
-#include <cmath>
-
 #include <ATen/ATen.h>
 
 #include "siamese/ops/adamw.h"
@@ -18,11 +16,11 @@ AdamW::AdamW(const OptimConfig& config, const nn::Parameters& parameters) : conf
   }
 }
 
-double AdamW::gradient_norm() const {
+at::Tensor AdamW::squared_gradient_norm() const {
   const ops::PartScope scope("part::optimizer");
   std::vector<at::Tensor> gradients;
   for (const auto& slot : slots_) gradients.push_back(slot.parameter.value.grad());
-  return std::sqrt(ops::sum_squares(gradients));
+  return ops::sum_squares_of(gradients);
 }
 
 void AdamW::step(double lr, double norm) {

@@ -13,8 +13,8 @@ class AdamW {
  public:
   AdamW(const OptimConfig& config, const nn::Parameters& parameters);
 
-  // The Euclidean norm of all gradients together, in a fixed order of summation.
-  double gradient_norm() const;
+  // The squared Euclidean norm of all gradients together, in a fixed order of summation: a scalar where they are.
+  at::Tensor squared_gradient_norm() const;
   // One step at learning rate `lr`; gradients of global norm `norm` are scaled down to the clip.
   void step(double lr, double norm);
 

@@ -15,6 +15,8 @@
 #include "siamese/models/weights.h"
 #include "siamese/ops/gradient.h"
 #include "siamese/ops/operand.h"
+#include "siamese/ops/reduce.h"
+#include "siamese/train/device.h"
 
 namespace siamese::train {
 namespace {
@@ -35,7 +37,7 @@ void load_initial_weights(const RunConfig& config, const models::Model& model) {
 }
 
 std::unique_ptr<models::Model> make_initial_model(const RunConfig& config, bool resuming) {
-  auto model = models::make_model(config.model, config.init, config.train.seed);
+  auto model = models::make_model(config.model, config.init, config.train.seed, device_of(config.engine));
   if (!config.init.from.empty() && !resuming) {
     load_initial_weights(config, *model);
   }
@@ -80,11 +82,11 @@ Trainer::Trainer(const RunConfig& config, bool resuming)
 
 Trainer::~Trainer() = default;
 
-void Trainer::accumulate_gradients(const data::Batch& batch, SiteRecorder* recorder, StepMetrics& metrics) const {
+std::vector<models::Losses> Trainer::accumulate_gradients(const data::Batch& batch, SiteRecorder* recorder) const {
   const TrainConfig& train = config_.train;
   const ops::GradientsInPlace in_place;
   const ops::RoundWeightsOnce rounded;
-  at::Tensor expert_counts;
+  std::vector<models::Losses> made;
   for (int64_t first = 0; first < train.batch; first += train.micro_batch) {
     models::LossOptions options;
     options.stack.recompute_every = config_.engine.recompute;
@@ -96,22 +98,36 @@ void Trainer::accumulate_gradients(const data::Batch& batch, SiteRecorder* recor
     options.router_z_loss = train.router_z_loss;
     options.training = true;
     options.seed = train.seed;
-    const models::Losses losses = model_->losses(eval::to_inputs(batch, first, train.micro_batch), options);
+    models::Losses& losses =
+        made.emplace_back(model_->losses(eval::to_inputs(batch, first, train.micro_batch), options));
     losses.objective.backward();
-    metrics.loss += losses.loss.item<double>();
-    for (size_t i = 0; i < losses.extra.size(); ++i) {
-      const auto& [name, value] = losses.extra[i];
-      if (first == 0) metrics.extra.emplace_back(name, 0.0);
-      metrics.extra[i].second += value.item<double>();
-    }
-    if (losses.expert_counts.defined()) {
-      expert_counts = expert_counts.defined() ? expert_counts + losses.expert_counts : losses.expert_counts;
-    }
+    losses.objective.reset();  // and the graph with it
   }
-  if (!expert_counts.defined()) return;
-  const ExpertLoad load = expert_load(expert_counts);
+  return made;
+}
+
+void Trainer::read(const std::vector<models::Losses>& made, bool record, StepMetrics& metrics) const {
+  std::vector<at::Tensor> list = {optimizer_.squared_gradient_norm()};
+  at::Tensor counts;
+  for (const auto& losses : made) {
+    list.push_back(losses.loss);
+    for (const auto& term : losses.extra) list.push_back(term.second);
+    if (losses.expert_counts.defined())
+      counts = counts.defined() ? counts + losses.expert_counts : losses.expert_counts;
+  }
+  if (counts.defined()) list.push_back(counts);
+  const std::vector<double> numbers = ops::read_numbers(list);
+  auto next = numbers.begin();
+  metrics.grad_norm = std::sqrt(*next++);
+  for (const auto& term : made.front().extra) metrics.extra.emplace_back(term.first, 0.0);
+  for (size_t i = 0; i < made.size(); ++i) {
+    metrics.loss += *next++;
+    for (auto& term : metrics.extra) term.second += *next++;
+  }
+  if (!counts.defined()) return;
+  const ExpertLoad load = expert_load({next, numbers.end()}, counts.size(1));
   metrics.extra.emplace_back("expert_max_load", load.largest);
-  if (recorder != nullptr) metrics.expert_load = load.shares;
+  if (record) metrics.expert_load = load.shares;
 }
 
 void Trainer::judge(StepMetrics& metrics) {
@@ -141,8 +157,7 @@ StepMetrics Trainer::step() {
   SiteRecorder recorder;
   const bool record = train.record_every > 0 && (state_.step == 0 || metrics.step % train.record_every == 0);
   gradients_.zero();
-  accumulate_gradients(prefetcher_->next(), record ? &recorder : nullptr, metrics);
-  metrics.grad_norm = optimizer_.gradient_norm();
+  read(accumulate_gradients(prefetcher_->next(), record ? &recorder : nullptr), record, metrics);
   if (record) metrics.sites = recorder.finish(model_->parameters());
   updating_ = true;
   judge(metrics);

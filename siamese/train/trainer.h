@@ -50,8 +50,10 @@ class Trainer {
   const data::Batches& training_data() const { return *training_data_; }
 
  private:
-  // Forward and backward over the batch; loss and further terms go into `metrics`.
-  void accumulate_gradients(const data::Batch& batch, SiteRecorder* recorder, StepMetrics& metrics) const;
+  // Forward and backward over the batch; the terms of each micro-batch.
+  std::vector<models::Losses> accumulate_gradients(const data::Batch& batch, SiteRecorder* recorder) const;
+  // What was computed, and the gradient's norm, as numbers: the one place in a step where the host waits for a device.
+  void read(const std::vector<models::Losses>& made, bool record, StepMetrics& metrics) const;
   // Whether the update has to be left out, and why.
   void judge(StepMetrics& metrics);
 
