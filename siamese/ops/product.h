@@ -1,6 +1,7 @@
 // Matrix products whose bits do not depend on the number of threads. A large one of floats goes to oneDNN, which sums
-// each element in one order however it is cut; everything else is cut here by its shape alone, and each part is a
-// library's product on one thread (ops/one_thread.h). Below autograd.
+// each element in one order however it is cut; x w^T of few rows is a kernel of ours, where an element is one sum
+// (kernels/row_product.h); everything else is cut here by its shape alone, and each part is a library's product on one
+// thread (ops/one_thread.h). Below autograd.
 #pragma once
 
 #include <ATen/core/Tensor.h>

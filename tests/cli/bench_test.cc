@@ -57,9 +57,15 @@ TEST_F(Bench, StepsOfTwoConfigsTakeTurns) {
 }
 
 TEST_F(Bench, GenerateComparesTwoSchemes) {
-  const CommandResult result = run("bench generate " + kTinyShape + "--against pre --tokens 4 --rounds 2 --json");
+  const std::string command = "bench generate " + kTinyShape + "--against pre --tokens 4 --rounds 2 --sequences 3 ";
+  const CommandResult result = run(command + "--json");
   ASSERT_EQ(result.exit_code, 0) << result.error;
   const auto json = nlohmann::json::parse(result.out);
+  EXPECT_EQ(json["sequences"], 3);
+  EXPECT_NEAR(json["bound_ms"].get<double>(), json["weights_mb"].get<double>() / json["read_gb_per_s"].get<double>(),
+              1e-9);
+  EXPECT_NEAR(json["of_bound"].get<double>(), json["median_ms"].get<double>() / json["bound_ms"].get<double>(), 1e-6);
+  EXPECT_NE(run(command).out.find("of weights at"), std::string::npos);
   EXPECT_EQ(json["scheme"], "siamese");
   EXPECT_EQ(json["against"], "pre");
   EXPECT_EQ(json["tokens"], 4);
