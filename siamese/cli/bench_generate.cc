@@ -81,19 +81,20 @@ class Subject {
   std::vector<double> medians_;
 };
 
-// GB/s of reading memory and doing nothing with it, the best that was seen.
+// GB/s of reading memory and doing nothing with it: the median of what was seen between the rounds.
 class ReadRate {
  public:
-  void measure_once() {
-    const double seconds = measure::seconds_of([&] { loop_.run(); });
-    best_ = std::max(best_, static_cast<double>(kElements) * sizeof(float) / seconds * 1e-9);
+  void measure() {
+    double seconds = measure::seconds_of([&] { loop_.run(); });
+    for (int i = 0; i < 2; ++i) seconds = std::min(seconds, measure::seconds_of([&] { loop_.run(); }));
+    rates_.push_back(static_cast<double>(kElements) * sizeof(float) / seconds * 1e-9);
   }
-  double gb_per_s() const { return best_; }
+  double gb_per_s() const { return measure::quantile(rates_, 0.5); }
 
  private:
   static constexpr int64_t kElements = int64_t{1} << 26;  // 256 MB, beyond any cache
   measure::MemoryLoop loop_{1, 0, 0, kElements};
-  double best_ = 0;
+  std::vector<double> rates_;
 };
 
 void print(const nlohmann::ordered_json& json, const std::vector<Subject>& subjects) {
@@ -125,7 +126,7 @@ void run(const Arguments& arguments) {
   for (auto& subject : subjects) subject.warm(std::min<int64_t>(tokens, 8), arguments.sequences);
   std::vector<double> ratios;
   for (int64_t i = 0; i < arguments.rounds; ++i) {
-    for (int j = 0; j < 3; ++j) rate.measure_once();
+    rate.measure();
     const double mine = subjects[0].round(tokens, arguments.sequences);
     if (subjects.size() > 1) ratios.push_back(mine / subjects[1].round(tokens, arguments.sequences));
   }

@@ -54,10 +54,10 @@ class Batch {
   bool draw(int64_t made, const std::function<bool(size_t, int64_t)>& emit) {
     tokens_.clear();
     std::vector<int64_t> kept;
-    const at::Tensor logits = logits_.to(at::kCPU, at::kFloat).contiguous();
+    const at::Tensor logits = logits_.to(at::kCPU, at::kDouble).contiguous();
     const int64_t vocab = logits.size(1);
     for (size_t i = 0; i < sequences_.size(); ++i) {
-      const float* const row = logits.const_data_ptr<float>() + static_cast<int64_t>(i) * vocab;
+      const double* const row = logits.const_data_ptr<double>() + static_cast<int64_t>(i) * vocab;
       const uint64_t index = sequences_[i] * kDrawsOfASequence + static_cast<uint64_t>(made);
       const int64_t token = sample_token({row, row + vocab}, sampling_, index);
       if (!emit(sequences_[i], token) || made + 1 == sampling_.max_tokens) continue;

@@ -165,7 +165,7 @@ at::Tensor fused_forward(const Given& given, const at::Tensor& keys, const at::T
   const bool only_fill = longest == 0 && shape.tokens > 1;
   const at::Tensor out = only_fill ? without_past(given) : empty_result(given);
   float* const out_data = only_fill ? nullptr : out.mutable_data_ptr<float>();
-  constexpr int64_t kWorthAThread = int64_t{1} << 16;  // multiply-adds
+  constexpr int64_t kWorthAThread = int64_t{1} << 14;  // multiply-adds, whose keys and values come from memory
   const int64_t seen = only_fill ? 1 : std::min(longest + shape.tokens, cache.capacity);
   const int64_t work = 2 * shape.tokens * seen * shape.heads / shape.kv_heads * shape.head_dim;
   at::parallel_for(0, shape.tasks(), std::max<int64_t>(1, kWorthAThread / std::max<int64_t>(1, work)),
@@ -197,6 +197,9 @@ at::Tensor part(const at::Tensor& qkv, const at::Tensor& keys, const at::Tensor&
                     heads,
                     kv_heads,
                     eps};
+  // LibTorch counts the changes of what an op returns, not of what it only writes to.
+  keys.unsafeGetTensorImpl()->bump_version();
+  values.unsafeGetTensorImpl()->bump_version();
   return kRun(given, keys, values);
 }
 
@@ -205,8 +208,6 @@ TORCH_LIBRARY_FRAGMENT(siamese, library) {
               "cached_attention(Tensor qkv, Tensor(a!) keys, Tensor(b!) values, Tensor? q_gain, Tensor? k_gain, "
               "Tensor? v_gain, Tensor? cos, Tensor? sin, int[] past, int heads, int kv_heads, float eps) -> Tensor",
               part<plain_forward>, part<fused_forward>, part<meta_forward>);
-  library.impl("cached_attention", torch::dispatch(c10::DispatchKey::ADInplaceOrView,
-                                                   torch::autograd::autogradNotImplementedInplaceOrViewFallback()));
 }
 
 }  // namespace cached_attention_op
