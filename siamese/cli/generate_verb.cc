@@ -18,8 +18,39 @@ namespace {
 struct GenerateArguments {
   std::string run;
   std::vector<std::string> overrides;
-  std::string prompt;
+  std::vector<std::string> prompts;
+  int64_t samples = 1;
   eval::Sampling sampling;
+};
+
+// What is made of each prompt: one alone is printed as it comes, several when all are there, each after its number.
+class Printer {
+ public:
+  Printer(const data::Codec& codec, size_t sequences) : codec_(codec), texts_(sequences), begun_(sequences) {}
+
+  void add(size_t sequence, const std::string& text) {
+    const std::string piece = (!codec_.is_text() && begun_[sequence] ? " " : "") + text;
+    begun_[sequence] = true;
+    if (texts_.size() > 1) {
+      texts_[sequence] += piece;
+      return;
+    }
+    std::fwrite(piece.data(), 1, piece.size(), stdout);  // byte 0 is a token too
+    std::fflush(stdout);
+  }
+
+  void finish() const {
+    for (size_t i = 0; i < texts_.size(); ++i) {
+      if (texts_.size() > 1) std::printf("[%zu] ", i + 1);
+      std::fwrite(texts_[i].data(), 1, texts_[i].size(), stdout);
+      std::printf("\n");
+    }
+  }
+
+ private:
+  const data::Codec& codec_;
+  std::vector<std::string> texts_;
+  std::vector<bool> begun_;
 };
 
 void generate_text(const GenerateArguments& arguments) {
@@ -35,20 +66,25 @@ void generate_text(const GenerateArguments& arguments) {
   }
   const auto codec = data::make_codec(loaded.config.data);
   const bool arithmetic = loaded.config.data.source == data::Source::arithmetic;
-  std::vector<int64_t> prompt = codec->encode(arguments.prompt);
-  // Arithmetic samples begin with a line break and an answer ends with one.
-  if (arithmetic && !arguments.prompt.starts_with("\n")) prompt.insert(prompt.begin(), codec->encode("\n")[0]);
-  bool first = true;
-  eval::generate(*model, prompt, arguments.sampling, [&](int64_t token) {
+  std::vector<std::vector<int64_t>> prompts;
+  for (const std::string& text : arguments.prompts) {
+    std::vector<int64_t> prompt = codec->encode(text);
+    // Arithmetic samples begin with a line break and an answer ends with one.
+    if (arithmetic && !text.starts_with("\n")) prompt.insert(prompt.begin(), codec->encode("\n")[0]);
+    prompts.insert(prompts.end(), static_cast<size_t>(arguments.samples), prompt);
+  }
+  Printer printer(*codec, prompts.size());
+  const eval::Ended ended = eval::generate(*model, prompts, arguments.sampling, [&](size_t sequence, int64_t token) {
     const std::string text = codec->decode(std::span(&token, 1));
     if (arithmetic && text == "\n") return false;
-    if (!codec->is_text() && !first) std::fputc(' ', stdout);
-    std::fwrite(text.data(), 1, text.size(), stdout);  // byte 0 is a token too
-    std::fflush(stdout);
-    first = false;
+    printer.add(sequence, text);
     return true;
   });
-  std::printf("\n");
+  printer.finish();
+  if (ended == eval::Ended::context_full) {
+    std::fprintf(stderr, "generate: stopped where the context of %lld tokens (model.context) is full: %s\n",
+                 static_cast<long long>(model->config().context), "learned positions know no further one");
+  }
 }
 
 }  // namespace
@@ -59,9 +95,15 @@ void add_generate(CLI::App& app) {
   eval::Sampling& sampling = arguments->sampling;
   verb->add_option("RUN", arguments->run, "A run directory (its latest) or a checkpoint")->required();
   verb->add_option("OVERRIDES", arguments->overrides, "key=value for the keys of engine, such as engine.device=cpu");
-  verb->add_option("--prompt", arguments->prompt, "Text; token ids (\"15496 995\") for a model trained on token files")
-      ->required();
-  verb->add_option("--max-tokens", sampling.max_tokens, "Most tokens to make")
+  verb->add_option("--prompt", arguments->prompts,
+                   "Text; token ids (\"15496 995\") for a model trained on token files. Several: repeat --prompt")
+      ->required()
+      ->allow_extra_args(false);
+  verb->add_option("--samples", arguments->samples,
+                   "Continuations of each prompt, made together; printed as [1], [2] ...")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 16));
+  verb->add_option("--max-tokens", sampling.max_tokens,
+                   "Most tokens to make of each; past the context rotary positions slide")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
   verb->add_option("--temperature", sampling.temperature, "0 = greedy")->check(CLI::Range(0.0, 1e6));
   verb->add_option("--top-k", sampling.top_k, "Draw from the k likeliest tokens; 0 = all")

@@ -2,13 +2,16 @@
 #include <memory>
 
 #include <ATen/ATen.h>
+#include <c10/core/InferenceMode.h>
 #include <torch/csrc/autograd/autograd.h>
 
 #include "siamese/cli/bench.h"
 #include "siamese/ops/activation.h"
 #include "siamese/ops/adamw.h"
+#include "siamese/ops/cached_attention.h"
 #include "siamese/ops/head_loss.h"
 #include "siamese/ops/junction.h"
+#include "siamese/ops/linear.h"
 #include "siamese/ops/modulate.h"
 #include "siamese/ops/norm.h"
 #include "siamese/ops/reduce.h"
@@ -245,6 +248,43 @@ KernelCase gradient_norm(const Shape& shape) {
           .run = [gradient] { ops::sum_squares(gradient); }};
 }
 
+// Generation: one row times a matrix, which is what has to be read.
+KernelCase row_product(const Shape& shape) {
+  const at::Tensor x = at::randn({1, shape.cols});
+  const at::Tensor weight = at::randn({shape.rows, shape.cols});
+  return {.name = "row times matrix",
+          .pass = "forward",
+          .reads = 1,
+          .writes = 0,
+          .elements = shape.elements(),
+          .prepare = [] {},
+          .run =
+              [x, weight] {
+                const c10::InferenceMode inference;
+                ops::linear(x, weight, {});
+              }};
+}
+
+// Generation: one token and the keys and values of all before it, in eight heads.
+KernelCase cached_attention(const Shape& shape) {
+  constexpr int64_t kHeads = 8;
+  const int64_t dim = std::max<int64_t>(1, shape.cols / kHeads);
+  const at::Tensor qkv = at::randn({1, 1, 3 * kHeads * dim});
+  const at::Tensor keys = at::randn({1, kHeads, shape.rows, dim});
+  const at::Tensor values = at::randn({1, kHeads, shape.rows, dim});
+  return {.name = "cached attention",
+          .pass = "forward",
+          .reads = 2,
+          .writes = 0,
+          .elements = keys.numel(),
+          .prepare = [] {},
+          .run =
+              [qkv, keys, values] {
+                const at::AutoDispatchBelowAutograd below;
+                ops::cached_attention(qkv, {.heads = kHeads, .kv_heads = kHeads}, keys, values, {keys.size(2) - 1});
+              }};
+}
+
 }  // namespace kernel_cases_of
 
 std::vector<std::function<KernelCase()>> kernel_cases(int64_t rows, int64_t cols) {
@@ -259,6 +299,8 @@ std::vector<std::function<KernelCase()>> kernel_cases(int64_t rows, int64_t cols
   cases.push_back([shape] { return of::loss(shape); });
   cases.push_back([shape] { return of::adamw(shape); });
   cases.push_back([shape] { return of::gradient_norm(shape); });
+  cases.push_back([shape] { return of::row_product(shape); });
+  cases.push_back([shape] { return of::cached_attention(shape); });
   return cases;
 }
 

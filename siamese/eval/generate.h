@@ -1,4 +1,5 @@
-// Autoregressive generation: the prompt in one pass, then one token at a time with cached keys and values.
+// Autoregressive generation: each prompt in one pass, then one token of every sequence at a time with cached keys and
+// values.
 #pragma once
 
 #include <cstdint>
@@ -20,9 +21,20 @@ struct Sampling {
 // The token drawn from `logits` (double, one per token) as the index-th draw of the seed.
 int64_t sample_token(std::vector<double> logits, const Sampling& sampling, uint64_t index);
 
-// `emit` gets each new token and returns false to stop. Stops at max_tokens or when the context is full.
-// UsageError when the prompt is empty, has a token the model lacks, or is longer than the context.
-void generate(const models::LanguageModel& model, const std::vector<int64_t>& prompt, const Sampling& sampling,
-              const std::function<bool(int64_t token)>& emit);
+// Why it ended: all that was asked for was made, or the model knows no further position.
+enum class Ended { done, context_full };
+
+// Continues one or several prompts, of any lengths, together: each token of the batch reads the weights once. `emit`
+// gets each new token with the index of its sequence and returns false to end that one; max_tokens ends all. Sequence i
+// draws its tokens as if it were alone with draws of its own; sequence 0 as generation of one prompt does. Past the
+// context a model with rotary positions slides: a token attends to the last `context` tokens, itself among them. One
+// with learned positions ends there. UsageError when a prompt is empty, has a token the model lacks, or is longer than
+// the context.
+Ended generate(const models::LanguageModel& model, const std::vector<std::vector<int64_t>>& prompts,
+               const Sampling& sampling, const std::function<bool(size_t sequence, int64_t token)>& emit);
+
+// One prompt.
+Ended generate(const models::LanguageModel& model, const std::vector<int64_t>& prompt, const Sampling& sampling,
+               const std::function<bool(int64_t token)>& emit);
 
 }  // namespace siamese::eval

@@ -41,7 +41,7 @@ SublayerOutput Blocks::operator()(const residual::Site& site, const at::Tensor& 
   const auto block = static_cast<size_t>(site.block);
   if (site.kind == residual::SiteKind::attention) {
     const nn::RotaryTables* const rotary = sequence.rotary.cos.defined() ? &sequence.rotary : nullptr;
-    nn::KeyValues* const held = sequence.cache != nullptr ? &(*sequence.cache)[block] : nullptr;
+    const nn::KeyValues* const held = sequence.cache != nullptr ? &(*sequence.cache)[block] : nullptr;
     return {.branch = {attentions_[block](input, rotary, sequence.past, held), {}}};
   }
   if (experts_.empty()) return {.branch = {feed_forwards_[block](input), {}}};

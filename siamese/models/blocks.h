@@ -18,9 +18,10 @@ namespace siamese::models {
 
 // Where the tokens of a pass stand.
 struct Sequence {
-  nn::RotaryTables rotary = {};                 // undefined: no rotation
-  int64_t past = 0;                             // tokens before these
-  std::vector<nn::KeyValues>* cache = nullptr;  // of every block
+  nn::RotaryTables rotary = {};  // undefined: no rotation
+  // Generation only: tokens of each sequence before these, and what is kept of them in every block.
+  at::IntArrayRef past = {};
+  const std::vector<nn::KeyValues>* cache = nullptr;
 };
 
 class Blocks {

@@ -30,30 +30,60 @@ LanguageModel::LanguageModel(const ModelConfig& config, const nn::InitConfig& in
                                                initializer.head());
 }
 
-StackOutput LanguageModel::run(const at::Tensor& tokens, const StackOptions& options, LmCache* cache) const {
-  nn::expect_indices("tokens", tokens, {-1, -1}, config_.vocab);
-  const int64_t count = tokens.size(1);
-  const int64_t past = cache != nullptr ? cache->past : 0;
-  const int64_t room = cache != nullptr ? std::min(config_.context, cache->capacity) : config_.context;
-  nn::expect_that(past + count <= room, "tokens", "at most " + std::to_string(room), past + count);
-  if (cache != nullptr) {
-    const auto held = static_cast<int64_t>(cache->layers.size());
-    nn::expect_that(held == config_.blocks, "cache", "layers of " + std::to_string(config_.blocks) + " blocks", held);
-    nn::expect_that(options.recompute_every <= 0, "recompute_every", "0 with a cache", options.recompute_every);
+void LanguageModel::check_cache(const at::Tensor& tokens, const StackOptions& options, const LmCache& cache) const {
+  const int64_t batch = tokens.size(0), count = tokens.size(1);
+  const auto held = static_cast<int64_t>(cache.layers.size());
+  nn::expect_that(held == config_.blocks, "cache", "layers of " + std::to_string(config_.blocks) + " blocks", held);
+  const auto sequences = static_cast<int64_t>(cache.past.size());
+  nn::expect_that(sequences == batch, "cache", std::to_string(batch) + " sequences", sequences);
+  nn::expect_that(options.recompute_every <= 0, "recompute_every", "0 with a cache", options.recompute_every);
+  const int64_t room = std::min(config_.context, cache.capacity);
+  for (const int64_t past : cache.past) {
+    const bool slides = cache.slides && count <= 1 && config_.positions == Positions::rope;
+    nn::expect_that(slides || past + count <= room, "tokens", "at most " + std::to_string(room), past + count);
   }
-  at::Tensor embedded = embedding_(tokens.to(embedding_.weight().value().device()));
-  Sequence sequence{.past = past, .cache = cache != nullptr ? &cache->layers : nullptr};
+}
+
+at::Tensor LanguageModel::embed_after(const at::Tensor& tokens, const LmCache& cache, Sequence& sequence) const {
+  const int64_t count = tokens.size(1);
+  const at::Tensor embedded = embedding_(tokens);
+  sequence.past = cache.past;
+  sequence.cache = &cache.layers;
   if (config_.positions == Positions::rope) {
-    sequence.rotary = rotary_.at(past, count, embedded.options());
+    sequence.rotary = rotary_.at_each(cache.past, count, embedded.options());
+    return embedded;
+  }
+  std::vector<at::Tensor> rows;
+  for (const int64_t past : cache.past) rows.push_back(positions_.weight().value().narrow(0, past, count));
+  return embedded + at::stack(rows);
+}
+
+StackOutput LanguageModel::run(const at::Tensor& given, const StackOptions& options, LmCache* cache) const {
+  nn::expect_indices("tokens", given, {-1, -1}, config_.vocab);
+  const int64_t count = given.size(1);
+  const at::Tensor tokens = given.to(embedding_.weight().value().device());
+  Sequence sequence;
+  at::Tensor embedded;
+  if (cache != nullptr) {
+    check_cache(given, options, *cache);
+    embedded = embed_after(tokens, *cache, sequence);
   } else {
-    embedded = ops::add_to_each(embedded, positions_.weight().value().narrow(0, past, count));
+    nn::expect_that(count <= config_.context, "tokens", "at most " + std::to_string(config_.context), count);
+    embedded = embedding_(tokens);
+    if (config_.positions == Positions::rope) {
+      sequence.rotary = rotary_.at(0, count, embedded.options());
+    } else {
+      embedded = ops::add_to_each(embedded, positions_.weight().value().narrow(0, 0, count));
+    }
   }
   const auto sublayer = [blocks = blocks_, sequence](const residual::Site& site, const at::Tensor& input,
                                                      const std::vector<at::Tensor>&) {
     return (*blocks)(site, input, sequence);
   };
   StackOutput output = (*stack_)(embedded, sublayer, options);
-  if (cache != nullptr) cache->past = past + count;
+  if (cache != nullptr) {
+    for (int64_t& past : cache->past) past += count;
+  }
   return output;
 }
 
@@ -147,11 +177,14 @@ double LanguageModel::forward_flops(int64_t batch) const {
   return 2 * static_cast<double>(batch) * (weights * tokens + attention);
 }
 
-LmCache LanguageModel::make_cache(int64_t batch, int64_t capacity) const {
+LmCache LanguageModel::make_cache(int64_t batch, int64_t capacity, bool slides) const {
   nn::expect_that(batch >= 1, "cache batch", "1 or more", batch);
   nn::expect_that(capacity >= 1, "cache capacity", "1 or more", capacity);
+  nn::expect_that(!slides || config_.positions == Positions::rope, "cache slides", "false with learned positions", 1);
   LmCache cache;
   cache.capacity = capacity;
+  cache.slides = slides;
+  cache.past.assign(static_cast<size_t>(batch), 0);
   const int64_t head_dim = config_.width / config_.heads;
   const std::vector<int64_t> shape = {batch, config_.kv_heads, capacity, head_dim};
   for (int64_t block = 0; block < config_.blocks; ++block) {
@@ -159,6 +192,25 @@ LmCache LanguageModel::make_cache(int64_t batch, int64_t capacity) const {
     cache.layers.push_back({at::empty(shape, options), at::empty(shape, options)});
   }
   return cache;
+}
+
+LmCache LmCache::sequence(size_t index) const {
+  LmCache one{.layers = {}, .past = {past.at(index)}, .capacity = capacity, .slides = slides};
+  for (const auto& layer : layers) {
+    const auto at = static_cast<int64_t>(index);
+    one.layers.push_back({layer.keys.narrow(0, at, 1), layer.values.narrow(0, at, 1)});
+  }
+  return one;
+}
+
+LmCache LmCache::sequences(const std::vector<int64_t>& indices) const {
+  LmCache some{.layers = {}, .past = {}, .capacity = capacity, .slides = slides};
+  for (const int64_t index : indices) some.past.push_back(past.at(static_cast<size_t>(index)));
+  for (const auto& layer : layers) {
+    const at::Tensor at = at::tensor(indices, at::kLong).to(layer.keys.device());
+    some.layers.push_back({layer.keys.index_select(0, at), layer.values.index_select(0, at)});
+  }
+  return some;
 }
 
 }  // namespace siamese::models

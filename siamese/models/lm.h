@@ -16,11 +16,20 @@
 
 namespace siamese::models {
 
-// What generation keeps of the tokens so far. The streams need no cache: they belong to one position each.
+// What generation keeps of the tokens so far, of a batch of sequences. The streams need no cache: they belong to one
+// position each.
 struct LmCache {
   std::vector<nn::KeyValues> layers;
-  int64_t past = 0;      // tokens held
-  int64_t capacity = 0;  // tokens it can hold
+  std::vector<int64_t> past;  // tokens of each sequence so far
+  int64_t capacity = 0;       // tokens of a sequence it can hold
+  // Past its capacity a sequence goes on, token by token, and the oldest is forgotten; otherwise that is an error. With
+  // rotary positions only: they know no last one.
+  bool slides = false;
+
+  // One sequence, in the same memory: what is done to it is done here, but for `past`.
+  LmCache sequence(size_t index) const;
+  // These sequences, in this order, in memory of their own.
+  LmCache sequences(const std::vector<int64_t>& indices) const;
 };
 
 class LanguageModel : public Model {
@@ -38,7 +47,8 @@ class LanguageModel : public Model {
   // hidden [..., width] -> logits [..., vocab].
   at::Tensor logits(const at::Tensor& hidden) const;
 
-  LmCache make_cache(int64_t batch, int64_t capacity) const;
+  // Nothing is written to it yet, so its memory is taken as it fills.
+  LmCache make_cache(int64_t batch, int64_t capacity, bool slides = false) const;
   const ModelConfig& config() const { return config_; }
 
  private:
@@ -47,6 +57,9 @@ class LanguageModel : public Model {
   // Checked and on the model's device; at least two of each sample.
   at::Tensor tokens_of(const Inputs& inputs) const;
   StackOutput run(const at::Tensor& tokens, const StackOptions& options, LmCache* cache) const;
+  void check_cache(const at::Tensor& tokens, const StackOptions& options, const LmCache& cache) const;
+  // The embedding of tokens that follow the cached ones, and where they stand.
+  at::Tensor embed_after(const at::Tensor& tokens, const LmCache& cache, Sequence& sequence) const;
   void add_router_losses(const std::vector<at::Tensor>& beside, const LossOptions& options, Losses& losses) const;
 
   ModelConfig config_;

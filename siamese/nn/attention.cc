@@ -3,9 +3,8 @@
 #include <ATen/ATen.h>
 
 #include "siamese/nn/expect.h"
-#include "siamese/ops/attention.h"
+#include "siamese/ops/cached_attention.h"
 #include "siamese/ops/operand.h"
-#include "siamese/ops/rope.h"
 
 namespace siamese::nn {
 
@@ -34,74 +33,45 @@ Attention::Attention(const Scope& scope, const AttentionShape& shape, AttentionN
   if (norm == AttentionNorm::qkv) v_norm_ = Norm(scope.child("v_norm"), head_dim, spec);
 }
 
-// All tokens at once, nothing cached: one fused op between the projections.
-at::Tensor Attention::mixed(at::Tensor qkv, const RotaryTables* rotary) const {
+// q, k and v; norms of whole rows are part of the projection, those of heads of the mixing.
+at::Tensor Attention::projected(const at::Tensor& x) const {
+  const at::Tensor qkv = qkv_(x);
+  if (norm_ != AttentionNorm::qk_full) return qkv;
+  const int64_t kv_width = shape_.kv_heads * shape_.head_dim();
+  const auto parts = qkv.split_with_sizes({shape_.width, kv_width, kv_width}, -1);
+  const auto normed = [](const Norm& norm, const at::Tensor& rows) {
+    return norm(ops::from_operand(rows)).to(rows.scalar_type());
+  };
+  return at::cat({normed(q_norm_, parts[0]), normed(k_norm_, parts[1]), parts[2]}, -1);
+}
+
+ops::AttentionArguments Attention::arguments(const RotaryTables* rotary) const {
   ops::AttentionArguments arguments{
       .heads = shape_.heads, .kv_heads = shape_.kv_heads, .causal = shape_.causal, .eps = shape_.norm_eps};
   if (rotary != nullptr) {
     arguments.cos = rotary->cos;
     arguments.sin = rotary->sin;
   }
-  if (norm_ == AttentionNorm::qk_full) {
-    const int64_t kv_width = shape_.kv_heads * shape_.head_dim();
-    const auto parts = qkv.split_with_sizes({shape_.width, kv_width, kv_width}, -1);
-    const auto normed = [](const Norm& norm, const at::Tensor& x) {
-      return norm(ops::from_operand(x)).to(x.scalar_type());
-    };
-    qkv = at::cat({normed(q_norm_, parts[0]), normed(k_norm_, parts[1]), parts[2]}, -1);
-  } else {
+  if (norm_ != AttentionNorm::qk_full) {
     arguments.q_gain = q_norm_.gain().value();  // undefined for a norm that is not there
     arguments.k_gain = k_norm_.gain().value();
     arguments.v_gain = v_norm_.gain().value();
   }
-  return ops::attention(qkv, arguments);
+  return arguments;
 }
 
-at::Tensor Attention::operator()(const at::Tensor& x, const RotaryTables* rotary, int64_t past,
-                                 KeyValues* cache) const {
+at::Tensor Attention::operator()(const at::Tensor& x, const RotaryTables* rotary, at::IntArrayRef past,
+                                 const KeyValues* cache) const {
   expect_shape("attention input", x, {-1, -1, shape_.width});
   if (cache == nullptr) {
-    expect_that(past == 0, "attention past", "0 without a cache", past);
-    return out_(mixed(qkv_(x), rotary));
+    expect_that(past.empty(), "attention past", "none without a cache", static_cast<int64_t>(past.size()));
+    return out_(ops::attention(projected(x), arguments(rotary)));
   }
-  const int64_t batch = x.size(0);
-  const int64_t tokens = x.size(1);
-  for (const auto& held : {cache->keys, cache->values}) {
-    expect_shape("attention cache", held, {batch, shape_.kv_heads, -1, shape_.head_dim()});
-    expect_that(past >= 0 && past + tokens <= held.size(2), "attention past",
-                "at most the cache's " + std::to_string(held.size(2)) + " tokens with these " + std::to_string(tokens),
-                past);
-  }
-  const int64_t head_dim = shape_.head_dim();
-  const int64_t kv_width = shape_.kv_heads * head_dim;
-  const at::Tensor qkv = ops::from_operand(qkv_(x));
-  at::Tensor q = qkv.narrow(-1, 0, shape_.width);
-  at::Tensor k = qkv.narrow(-1, shape_.width, kv_width);
-  at::Tensor v = qkv.narrow(-1, shape_.width + kv_width, kv_width);
-  if (norm_ == AttentionNorm::qk_full) {
-    q = q_norm_(q);
-    k = k_norm_(k);
-  }
-  q = q.reshape({batch, tokens, shape_.heads, head_dim});
-  k = k.reshape({batch, tokens, shape_.kv_heads, head_dim});
-  v = v.reshape({batch, tokens, shape_.kv_heads, head_dim});
-  if (norm_ == AttentionNorm::qk || norm_ == AttentionNorm::qkv) {
-    q = q_norm_(q);
-    k = k_norm_(k);
-    v = v_norm_(v);  // the identity unless qkv
-  }
-  if (rotary != nullptr) {
-    q = ops::rope(q, rotary->cos, rotary->sin);
-    k = ops::rope(k, rotary->cos, rotary->sin);
-  }
-  q = q.transpose(1, 2);
-  k = k.transpose(1, 2);
-  v = v.transpose(1, 2);
-  cache->keys.narrow(2, past, tokens).copy_(k);
-  cache->values.narrow(2, past, tokens).copy_(v);
-  k = cache->keys.narrow(2, 0, past + tokens);
-  v = cache->values.narrow(2, 0, past + tokens);
-  return out_(ops::cached_attention(q, k, v).to(x.scalar_type()));
+  expect_that(shape_.causal, "attention cache", "none where all tokens see one another", 1);
+  // The cache is float32: what was once rounded is not rounded again.
+  const at::Tensor qkv = ops::from_operand(projected(x));
+  const at::Tensor mixed = ops::cached_attention(qkv, arguments(rotary), cache->keys, cache->values, past);
+  return out_(mixed.to(x.scalar_type()));
 }
 
 }  // namespace siamese::nn

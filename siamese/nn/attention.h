@@ -12,6 +12,7 @@
 #include "siamese/nn/linear.h"
 #include "siamese/nn/norm.h"
 #include "siamese/nn/rotary.h"
+#include "siamese/ops/attention.h"
 
 namespace siamese::nn {
 
@@ -30,7 +31,8 @@ struct AttentionShape {
   int64_t head_dim() const { return width / heads; }
 };
 
-// Keys and values of the tokens seen so far, for one layer: [batch, kv_heads, capacity, head_dim].
+// Keys and values of the tokens seen so far, for one layer: [batch, kv_heads, capacity, head_dim]
+// (ops/cached_attention.h).
 struct KeyValues {
   at::Tensor keys;
   at::Tensor values;
@@ -41,12 +43,14 @@ class Attention {
   Attention(const Scope& scope, const AttentionShape& shape, AttentionNorm norm, const Initializer& initializer,
             int64_t block, const InitFactors& factors);
 
-  // `rotary` may be null (learned positions). `cache` may be null; then `past` must be 0.
-  at::Tensor operator()(const at::Tensor& x, const RotaryTables* rotary, int64_t past = 0,
-                        KeyValues* cache = nullptr) const;
+  // `rotary` may be null (learned positions). With a `cache`, the tokens follow `past` others of each sequence, which
+  // it holds; without one there are none.
+  at::Tensor operator()(const at::Tensor& x, const RotaryTables* rotary, at::IntArrayRef past = {},
+                        const KeyValues* cache = nullptr) const;
 
  private:
-  at::Tensor mixed(at::Tensor qkv, const RotaryTables* rotary) const;
+  at::Tensor projected(const at::Tensor& x) const;
+  ops::AttentionArguments arguments(const RotaryTables* rotary) const;
 
   AttentionShape shape_;
   AttentionNorm norm_;

@@ -6,7 +6,7 @@
 namespace siamese::nn {
 
 struct RotaryTables {
-  at::Tensor cos;  // [tokens, 1, head_dim / 2]
+  at::Tensor cos;  // [tokens, 1, head_dim / 2], or of each sequence [batch, tokens, 1, head_dim / 2]
   at::Tensor sin;
 };
 
@@ -17,10 +17,13 @@ class Rotary {
 
   // Positions begin .. begin + tokens - 1, of this type and on this device.
   RotaryTables at(int64_t begin, int64_t tokens, const at::TensorOptions& options) const;
+  // The same for sequences that begin at positions of their own, which may lie past the last: then computed here.
+  RotaryTables at_each(at::IntArrayRef begins, int64_t tokens, const at::TensorOptions& options) const;
 
  private:
-  RotaryTables exact_;   // in double, on the host
-  RotaryTables tables_;  // as the model was built
+  at::Tensor frequencies_;  // [head_dim / 2], in double, on the host
+  RotaryTables exact_;      // in double, on the host
+  RotaryTables tables_;     // as the model was built
 };
 
 }  // namespace siamese::nn

@@ -24,11 +24,6 @@ struct AttentionArguments {
 
 at::Tensor attention(const at::Tensor& qkv, const AttentionArguments& arguments);
 
-// Attention of the last tokens to themselves and all before them, from heads with norms and rotation applied: q:
-// [batch, heads, tokens, head_dim]; k and v: [batch, kv_heads, past + tokens, head_dim]. Returns [batch, tokens,
-// heads * head_dim]. LibTorch's attention on parts of the heads that the shape alone decides. Without gradients.
-at::Tensor cached_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v);
-
 namespace plain {
 
 at::Tensor attention(const at::Tensor& qkv, const AttentionArguments& arguments);

@@ -12,7 +12,9 @@
 
 #include "siamese/kernels/outer_products.h"
 #include "siamese/kernels/partition.h"
+#include "siamese/kernels/row_product.h"
 #include "siamese/kernels/simd.h"
+#include "siamese/ops/mode.h"
 #include "siamese/ops/one_thread.h"
 #include "siamese/ops/pointers.h"
 #include "siamese/ops/scope.h"
@@ -119,9 +121,47 @@ at::Tensor matrix_product(const at::Tensor& a, const at::Tensor& b) {
   return multiply_in_parts(a, b);
 }
 
+// Rows up to which reading w is most of a product x w^T: then by a kernel of ours, which does it at the speed of
+// memory.
+constexpr int64_t kFewRows = 8;
+
+bool has_few_rows(const at::Tensor& x, const at::Tensor& w) {
+  return x.is_cpu() && w.is_cpu() && x.size(0) <= kFewRows && x.size(1) == w.size(1) &&
+         x.scalar_type() == w.scalar_type() && (x.scalar_type() == at::kFloat || x.scalar_type() == at::kBFloat16) &&
+         w.stride(1) == 1 && mode() != Mode::plain;
+}
+
+template <class Weight>
+void multiply_few_rows(const at::Tensor& x, const Weight* w, int64_t w_stride, const at::Tensor& y) {
+  const int64_t rows = x.size(0), in = x.size(1), out = y.size(1);
+  constexpr int64_t kPanel = kernels::kRowProductColumns;
+  constexpr int64_t kWorthAThread = int64_t{1} << 15;  // weights
+  const int64_t grain = std::max<int64_t>(1, kWorthAThread / std::max<int64_t>(1, in * kPanel));
+  const float* const x_data = x.const_data_ptr<float>();
+  float* const y_data = y.mutable_data_ptr<float>();
+  at::parallel_for(0, (out + kPanel - 1) / kPanel, grain, [&](int64_t begin, int64_t end) {
+    kernels::row_product(x_data, w, w_stride, y_data, rows, in, out, begin * kPanel, std::min(out, end * kPanel));
+  });
+}
+
+// Of bfloat16 the sums are floats, and their result is rounded once.
+at::Tensor few_rows_product(const at::Tensor& x, const at::Tensor& w) {
+  const at::AutoDispatchBelowAutograd no_autograd;
+  const at::Tensor wide = x.to(at::kFloat).contiguous();
+  const at::Tensor y = at::empty({x.size(0), w.size(0)}, wide.options());
+  if (w.scalar_type() == at::kFloat) {
+    multiply_few_rows(wide, w.const_data_ptr<float>(), w.stride(0), y);
+    return y;
+  }
+  multiply_few_rows(wide, data_of<kernels::Bfloat16>(w), w.stride(0), y);
+  return y.to(w.scalar_type());
+}
+
 }  // namespace
 
-at::Tensor times_transposed(const at::Tensor& x, const at::Tensor& w) { return matrix_product(x, w.detach().t()); }
+at::Tensor times_transposed(const at::Tensor& x, const at::Tensor& w) {
+  return has_few_rows(x, w) ? few_rows_product(x, w) : matrix_product(x, w.detach().t());
+}
 
 at::Tensor times(const at::Tensor& y, const at::Tensor& w) { return matrix_product(y, w.detach()); }
 

@@ -57,9 +57,15 @@ TEST_F(Bench, StepsOfTwoConfigsTakeTurns) {
 }
 
 TEST_F(Bench, GenerateComparesTwoSchemes) {
-  const CommandResult result = run("bench generate " + kTinyShape + "--against pre --tokens 4 --rounds 2 --json");
+  const std::string command = "bench generate " + kTinyShape + "--against pre --tokens 4 --rounds 2 --sequences 3 ";
+  const CommandResult result = run(command + "--json");
   ASSERT_EQ(result.exit_code, 0) << result.error;
   const auto json = nlohmann::json::parse(result.out);
+  EXPECT_EQ(json["sequences"], 3);
+  EXPECT_NEAR(json["bound_ms"].get<double>(), json["weights_mb"].get<double>() / json["read_gb_per_s"].get<double>(),
+              1e-9);
+  EXPECT_NEAR(json["of_bound"].get<double>(), json["median_ms"].get<double>() / json["bound_ms"].get<double>(), 1e-6);
+  EXPECT_NE(run(command).out.find("of weights at"), std::string::npos);
   EXPECT_EQ(json["scheme"], "siamese");
   EXPECT_EQ(json["against"], "pre");
   EXPECT_EQ(json["tokens"], 4);
@@ -90,7 +96,7 @@ TEST_F(Bench, KernelsAreMeasuredBesideStreaming) {
   const CommandResult result = run("bench kernels --in-cache --threads 1 --seconds 0 --json");
   ASSERT_EQ(result.exit_code, 0) << result.error;
   const auto json = nlohmann::json::parse(result.out);
-  EXPECT_EQ(json["kernels"].size(), 25U);
+  EXPECT_EQ(json["kernels"].size(), 27U);
   for (const auto& kernel : json["kernels"]) EXPECT_GT(kernel["share"].get<double>(), 0) << kernel;
   expect_refusal("bench kernels --only nonsense", 2, "--only");
 }

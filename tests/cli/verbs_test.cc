@@ -83,6 +83,29 @@ TEST_F(Verbs, TokenModelsSpeakInNumbers) {
   EXPECT_EQ(result.exit_code, 0) << result.error;
   EXPECT_EQ(std::count(result.out.begin(), result.out.end(), ' '), 3) << result.out;
   EXPECT_EQ(run("generate run --prompt 'one'").exit_code, 2);
+  // Several at once: prompts in their order, of each as many samples as asked for, the first as it is alone.
+  const CommandResult batch =
+      run("generate run --prompt '1 2 3' --prompt 4 --samples 2 --max-tokens 4 --temperature 1 --seed 3");
+  EXPECT_EQ(batch.exit_code, 0) << batch.error;
+  const std::string alone = run("generate run --prompt '1 2 3' --max-tokens 4 --temperature 1 --seed 3").out;
+  EXPECT_TRUE(batch.out.starts_with("[1] " + alone + "[2] ")) << batch.out << alone;
+  EXPECT_EQ(std::count(batch.out.begin(), batch.out.end(), '\n'), 4) << batch.out;
+}
+
+TEST_F(Verbs, PastTheContextGenerationSlidesOrSaysWhyItEnds) {
+  std::string tokens;
+  for (int i = 0; i < 4000; ++i) tokens += std::string(1, static_cast<char>(i % 7)) + '\0';
+  write("train.bin", tokens);
+  const std::string train = tiny + "data.source=tokens data.train=[train.bin] model.vocab=7 model.context=8 ";
+  ASSERT_EQ(run(train + "--out rope").exit_code, 0);
+  const CommandResult slid = run("generate rope --prompt '1 2 3' --max-tokens 20");
+  EXPECT_EQ(std::count(slid.out.begin(), slid.out.end(), ' '), 19) << slid.out << slid.error;
+  EXPECT_TRUE(slid.error.empty()) << slid.error;
+  ASSERT_EQ(run(train + "model.positions=learned --out learned").exit_code, 0);
+  const CommandResult ended = run("generate learned --prompt '1 2 3' --max-tokens 20");
+  EXPECT_EQ(ended.exit_code, 0);
+  EXPECT_EQ(std::count(ended.out.begin(), ended.out.end(), ' '), 5) << ended.out;
+  EXPECT_NE(ended.error.find("context of 8 tokens"), std::string::npos) << ended.error;
 }
 
 TEST_F(Verbs, SweepSkipsWhatIsFinishedAndContinues) {

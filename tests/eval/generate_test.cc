@@ -34,13 +34,75 @@ TEST(Generate, GreedyEqualsArgmaxWithoutCache) {
   }
 }
 
-TEST(Generate, StopsWhenTheContextIsFullOrTheCallerSaysSo) {
-  const auto model = models::make_lm(models::small_config("siamese"));
+TEST(Generate, LearnedPositionsEndWithTheContext) {
+  models::ModelConfig config = models::small_config("siamese");
+  config.positions = models::Positions::learned;
+  const auto model = models::make_lm(config);
+  std::vector<std::vector<int64_t>> made(2);
+  const auto emit = [&](size_t sequence, int64_t token) {
+    made[sequence].push_back(token);
+    return true;
+  };
   // Context 12: the token after the 12th position is the last that can be known.
-  EXPECT_EQ(generated(*model, {1, 2, 3}, {.max_tokens = 100}).size(), 10U);
+  EXPECT_EQ(generate(*model, {{1, 2, 3}, {1, 2}}, {.max_tokens = 100}, emit), Ended::context_full);
+  EXPECT_EQ(made[0].size(), 10U);
+  EXPECT_EQ(made[1].size(), 11U);
+  EXPECT_EQ(generate(*model, {{1, 2, 3}}, {.max_tokens = 10}, emit), Ended::done);
+}
+
+TEST(Generate, RotaryPositionsSlide) {
+  const auto model = models::make_lm(models::small_config("siamese"), 3);
+  const auto made = generated(*model, {1, 2, 3}, {.max_tokens = 40});
+  ASSERT_EQ(made.size(), 40U);
+  // Up to the context nothing slides; after it each token is the likeliest one of a cache that does.
+  EXPECT_EQ(generated(*model, {1, 2, 3}, {.max_tokens = 10}), std::vector<int64_t>(made.begin(), made.begin() + 10));
+  const c10::NoGradGuard no_grad;
+  models::LmCache cache = model->make_cache(1, 12, /*slides=*/true);
+  at::Tensor next = at::tensor(std::vector<int64_t>{1, 2, 3}).unsqueeze(0);
+  for (const int64_t token : made) {
+    const at::Tensor state = model->hidden(next, {}, &cache);
+    EXPECT_EQ(model->logits(state)[0][-1].argmax().item<int64_t>(), token);
+    next = at::full({1, 1}, token, at::kLong);
+  }
+}
+
+TEST(Generate, StopsWhenTheCallerSaysSo) {
+  const auto model = models::make_lm(models::small_config("siamese"));
   int seen = 0;
-  generate(*model, {1}, {.max_tokens = 100}, [&](int64_t) { return ++seen < 4; });
+  EXPECT_EQ(generate(*model, std::vector<int64_t>{1}, {.max_tokens = 100}, [&](int64_t) { return ++seen < 4; }),
+            Ended::done);
   EXPECT_EQ(seen, 4);
+}
+
+// Prompts of other lengths, one of them twice, and sequences that end early: each gets what it gets alone.
+TEST(Generate, SequencesOfABatchAreWhatTheyAreAlone) {
+  const std::vector<std::vector<int64_t>> prompts = {{1, 2, 3}, {7}, {7}, {4, 4, 9, 0, 5}};
+  const std::vector<size_t> lengths = {9, 2, 14, 5};
+  for (const auto& scheme : testing::all_schemes()) {
+    const auto model = models::make_lm(models::small_config(scheme), 3);
+    std::vector<std::vector<int64_t>> made(prompts.size());
+    generate(*model, prompts, {.max_tokens = 14}, [&](size_t sequence, int64_t token) {
+      made[sequence].push_back(token);
+      return made[sequence].size() < lengths[sequence];
+    });
+    for (size_t i = 0; i < prompts.size(); ++i) {
+      const auto alone = generated(*model, prompts[i], {.max_tokens = static_cast<int64_t>(lengths[i])});
+      EXPECT_EQ(made[i], alone) << scheme << ", sequence " << i;
+    }
+  }
+}
+
+TEST(Generate, SamplesOfOnePromptDiffer) {
+  const auto model = models::make_lm(models::small_config("siamese"));
+  const Sampling hot{.max_tokens = 9, .temperature = 2, .seed = 1};
+  std::vector<std::vector<int64_t>> made(3);
+  generate(*model, std::vector<std::vector<int64_t>>(3, {1}), hot, [&](size_t sequence, int64_t token) {
+    made[sequence].push_back(token);
+    return true;
+  });
+  EXPECT_EQ(made[0], generated(*model, {1}, hot));
+  EXPECT_NE(made[1], made[0]);
+  EXPECT_NE(made[2], made[1]);
 }
 
 TEST(Generate, RefusesImpossiblePrompts) {
@@ -51,7 +113,7 @@ TEST(Generate, RefusesImpossiblePrompts) {
   EXPECT_THROW(generated(*model, {-1}, {}), UsageError);
   EXPECT_THROW(generated(*model, {1}, {.temperature = std::nan("")}), UsageError);
   EXPECT_THROW(generated(*model, {1}, {.top_p = std::nan("")}), UsageError);
-  EXPECT_EQ(generated(*model, std::vector<int64_t>(12, 1), {}).size(), 1U);
+  EXPECT_EQ(generated(*model, std::vector<int64_t>(12, 1), {.max_tokens = 3}).size(), 3U);
 }
 
 TEST(Generate, SamplingFollowsTheProbabilities) {

@@ -39,11 +39,17 @@ TEST(BadInput, TheCacheOfALanguageModel) {
   const at::Tensor tokens = at::ones({2, 3}, at::kLong);
   model->hidden(tokens, {}, &cache);
   expect_error([&] { model->hidden(tokens, {}, &cache); }, {"tokens", "at most 5", "got 6"});
-  expect_error([&] { model->hidden(at::ones({3, 1}, at::kLong), {}, &cache); }, {"cache", "[3, 2, *, 6]"});
+  expect_error([&] { model->hidden(at::ones({3, 1}, at::kLong), {}, &cache); }, {"cache", "3 sequences", "got 2"});
   LmCache none;
   none.capacity = 5;
   expect_error([&] { model->hidden(tokens, {}, &none); }, {"cache", "3 blocks", "got 0"});
   expect_error([&] { model->make_cache(2, 0); }, {"capacity", "got 0"});
+  LmCache sliding = model->make_cache(2, 5, /*slides=*/true);
+  model->hidden(tokens, {}, &sliding);
+  expect_error([&] { model->hidden(tokens, {}, &sliding); }, {"tokens", "at most 5", "got 6"});  // token by token only
+  ModelConfig learned = small_config("siamese");
+  learned.positions = Positions::learned;
+  expect_error([&] { make_lm(learned)->make_cache(2, 5, true); }, {"slides", "learned"});
   LmCache fresh = model->make_cache(2, 5);
   expect_error([&] { model->hidden(tokens, {.recompute_every = 1}, &fresh); }, {"recompute_every", "cache"});
 }

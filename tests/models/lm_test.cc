@@ -9,7 +9,7 @@
 namespace siamese::models {
 namespace {
 
-// In double the two are the same to rounding; in float the cache has ATen's attention, training has ours.
+// In double the two are the same to rounding; in float they are two kernels.
 void expect_cache_changes_nothing(const ModelConfig& config, at::ScalarType dtype, double tolerance,
                                   const std::string& what) {
   const auto model = make_lm(config, 1, dtype);
@@ -25,7 +25,7 @@ void expect_cache_changes_nothing(const ModelConfig& config, at::ScalarType dtyp
     text = at::cat({text, next}, 1);
     if (step < 7) cached = model->logits(model->hidden(next, {}, &cache)).select(1, 0);
   }
-  EXPECT_EQ(cache.past, 11);
+  EXPECT_EQ(cache.past, std::vector<int64_t>({11, 11}));
 }
 
 TEST(Lm, CachedGenerationEqualsUncachedForEveryScheme) {
@@ -36,6 +36,51 @@ TEST(Lm, CachedGenerationEqualsUncachedForEveryScheme) {
       config.positions = positions;
       expect_cache_changes_nothing(config, at::kDouble, 1e-12, scheme + " in double");
       expect_cache_changes_nothing(config, at::kFloat, 1e-5, scheme);
+    }
+  }
+}
+
+// Sequences of a batch stand at tokens of their own.
+TEST(Lm, SequencesOfACacheGoTheirOwnWays) {
+  const c10::NoGradGuard no_grad;
+  for (const Positions positions : {Positions::rope, Positions::learned}) {
+    ModelConfig config = small_config("siamese(x=hybrid)");
+    config.positions = positions;
+    const auto model = make_lm(config, 1, at::kDouble);
+    const at::Tensor tokens = random_inputs(config, 3, 3).tokens;
+    LmCache cache = model->make_cache(3, config.context);
+    const std::vector<int64_t> prompts = {5, 1, 3};
+    for (size_t i = 0; i < 3; ++i) {
+      LmCache own = cache.sequence(i);
+      model->hidden(tokens.narrow(0, static_cast<int64_t>(i), 1).narrow(1, 0, prompts[i]), {}, &own);
+      cache.past[i] = own.past[0];
+    }
+    cache = cache.sequences({2, 0});  // the second ends
+    for (int64_t step = 0; step < 4; ++step) {
+      const at::Tensor next = at::stack({tokens[2][3 + step], tokens[0][5 + step]}).unsqueeze(1);
+      const at::Tensor got = model->hidden(next, {}, &cache);
+      const at::Tensor whole = model->hidden(tokens.narrow(1, 0, config.context));
+      testing::expect_close(got[0][0], whole[2][3 + step], 1e-12, "the third sequence");
+      testing::expect_close(got[1][0], whole[0][5 + step], 1e-12, "the first sequence");
+    }
+  }
+}
+
+// One block: keys and values depend on their own token alone, so to slide is to see the last tokens and no others.
+TEST(Lm, PastTheContextTheLastTokensAreSeen) {
+  const c10::NoGradGuard no_grad;
+  for (const auto& scheme : testing::all_schemes()) {
+    ModelConfig config = small_config(scheme);
+    config.blocks = 1;
+    const auto model = make_lm(config, 1, at::kDouble);
+    const at::Tensor text = at::cat({random_inputs(config, 2, 3).tokens, random_inputs(config, 2, 4).tokens}, 1);
+    LmCache cache = model->make_cache(2, config.context, /*slides=*/true);
+    model->hidden(text.narrow(1, 0, config.context), {}, &cache);
+    for (int64_t at = config.context; at < text.size(1); ++at) {
+      const at::Tensor got = model->logits(model->hidden(text.narrow(1, at, 1), {}, &cache)).select(1, 0);
+      const at::Tensor last = text.narrow(1, at + 1 - config.context, config.context);
+      const at::Tensor wanted = model->logits(model->hidden(last)).select(1, config.context - 1);
+      testing::expect_close(got, wanted, 1e-11, scheme + " token " + std::to_string(at));
     }
   }
 }

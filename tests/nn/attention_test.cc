@@ -116,6 +116,18 @@ TEST(Attention, NormsHaveTheirWidths) {
   EXPECT_EQ(Case(AttentionNorm::qkv).weight("v_norm.weight").numel(), kHeadDim);
 }
 
+TEST(Rotary, EachSequenceHasItsOwnPositions) {
+  const Rotary rotary(6, kHeadDim, 100.0, at::kFloat), longer(20, kHeadDim, 100.0, at::kFloat);
+  const RotaryTables each = rotary.at_each({4, 0, 18}, 2, at::kFloat);
+  for (const auto& [sequence, position] : {std::pair{0, 4}, {1, 0}, {2, 18}}) {
+    const RotaryTables alone = longer.at(position, 2, at::kFloat);
+    const bool known = position + 2 <= 6;  // the rest was computed by another cos
+    for (const auto& [got, wanted] : {std::pair{each.cos[sequence], alone.cos}, {each.sin[sequence], alone.sin}}) {
+      testing::expect_close(got, wanted, known ? 0 : 1e-7, "at " + std::to_string(position));
+    }
+  }
+}
+
 // One token at a time, and in two chunks, against all at once.
 TEST(Attention, CachedEqualsUncached) {
   const Rotary rotary(kTokens, kHeadDim, 100.0, at::kDouble);
@@ -131,7 +143,8 @@ TEST(Attention, CachedEqualsUncached) {
     int64_t past = 0;
     for (const int64_t count : chunks) {
       const RotaryTables tables = rotary.at(past, count, at::kDouble);
-      parts.push_back(sample.attention(x.narrow(1, past, count), &tables, past, &cache));
+      const std::vector<int64_t> before(kBatch, past);
+      parts.push_back(sample.attention(x.narrow(1, past, count), &tables, before, &cache));
       past += count;
     }
     testing::expect_relative(at::cat(parts, 1), whole, 1e-12, "cached");

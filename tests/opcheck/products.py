@@ -132,9 +132,13 @@ def attention_cases():
             out, lse = torch.ops.siamese.attention_forward(*args)
             return (torch.randn_like(out), args[0], out, lse, *args[1:], list(wanted))
 
-        def cached(dtype=dtype, heads=heads, kv_heads=kv_heads, rotated=rotated):
-            keys = [tensor(2, kv_heads, 5, 4, dtype=dtype, strided=rotated) for _ in range(2)]
-            return (tensor(2, heads, 1 if rotated else heads, 4, dtype=dtype), *keys)
+        def cached(dtype=dtype, heads=heads, kv_heads=kv_heads, rotated=rotated, gains=gains):
+            tokens, past = (1, [4, 9]) if gains == "k" else (3, [0, 2])
+            rows = tensor(2, tokens, (heads + 2 * kv_heads) * 4, dtype=dtype, strided=rotated)
+            held = [tensor(2, kv_heads, 5, 4, dtype=dtype, strided=gains == "") for _ in range(2)]
+            norms = [tensor(4, dtype=dtype) if name in gains else None for name in "qkv"]
+            tables = [tensor(2, tokens, 1, 2, dtype=dtype) if rotated else None for _ in range(2)]
+            return (rows, *held, *norms, *tables, past, heads, kv_heads, 1e-5)
 
         yield "attention", attention
         yield "attention_forward", lambda attention=attention: detached(attention())

@@ -3,7 +3,7 @@
 
     .venv/bin/python3 tests/opcheck/run.py --library build/release/rooms/ops/libsiamese_ops.so [--only NAME]
 
-opcheck: the schema tells the truth (nothing changed in place, no output is an input), autograd is registered, the meta
+opcheck: the schema tells the truth (nothing changed in place unless it says so, no output is an input), autograd is registered, the meta
 kernel agrees with the real one, and the op goes through AOT dispatch with static and dynamic shapes. An op without a
 case in cases.py fails, and so does one without one of its kernels.
 """

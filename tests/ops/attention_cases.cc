@@ -83,28 +83,4 @@ std::vector<OpCase> rope_cases() {
   return cases;
 }
 
-// Written out: there is no plain form beside the op's own.
-std::vector<OpCase> cached_attention_cases() {
-  using testing::randn;
-  const auto call = [](const Tensors& t) { return Tensors{cached_attention(t[0], t[1], t[2])}; };
-  const auto plain = [](const Tensors& t) {
-    const int64_t heads = t[0].size(1), tokens = t[0].size(2), all = t[1].size(2), group = heads / t[1].size(1);
-    const at::Tensor k = t[1].repeat_interleave(group, 1);
-    const at::Tensor v = t[2].repeat_interleave(group, 1);
-    const at::Tensor later = at::ones({tokens, all}, t[0].options().dtype(at::kBool)).triu(all - tokens + 1);
-    const at::Tensor scores = at::matmul(t[0], k.transpose(2, 3)) / std::sqrt(static_cast<double>(t[0].size(3)));
-    const at::Tensor p = at::softmax(scores.masked_fill(later, -std::numeric_limits<double>::infinity()), -1);
-    return Tensors{at::matmul(p, v).transpose(1, 2).reshape({t[0].size(0), tokens, heads * t[0].size(3)})};
-  };
-  const auto of = [&](const std::string& what, at::IntArrayRef q, int64_t kv_heads, int64_t all) {
-    const std::vector<int64_t> cached = {q[0], kv_heads, all, q[3]};
-    return OpCase{"cached_attention", what, {randn(q, 1), randn(cached, 2), randn(cached, 3)}, call, plain,
-                  /*tolerance=*/1e-5,
-                  /*linear=*/false,
-                  /*constant=*/0b111};
-  };
-  return {of("of one token", {2, 4, 1, 8}, 2, 9), of("of a chunk", {1, 3, 4, 6}, 1, 7),
-          of("of all tokens", {2, 2, 5, 8}, 2, 5), of("of no tokens", {2, 2, 0, 8}, 1, 3)};
-}
-
 }  // namespace siamese::ops

@@ -164,30 +164,5 @@ TEST(AttentionOp, RefusesImpossibleHeads) {
   refused({.heads = 6, .kv_heads = 1, .cos = at::ones({3, 1, 1}), .sin = at::ones({3, 1, 1})}, "qkv");
 }
 
-TEST(CachedAttention, LooksBackAndNotAhead) {
-  const at::Tensor q = randn({2, 4, 3, 8}, 1), k = randn({2, 2, 7, 8}, 2), v = randn({2, 2, 7, 8}, 3);
-  const at::Tensor scores =
-      (at::matmul(q, k.repeat_interleave(2, 1).transpose(2, 3)) / std::sqrt(8.0))
-          .masked_fill(at::ones({3, 7}, at::kBool).triu(5), -std::numeric_limits<double>::infinity());
-  const at::Tensor wanted =
-      at::matmul(scores.softmax(-1), v.repeat_interleave(2, 1)).transpose(1, 2).reshape({2, 3, 32});
-  testing::expect_relative(cached_attention(q, k, v), wanted, 1e-13, "plain");
-  const auto single = [](const at::Tensor& x) { return x.to(at::kFloat); };
-  testing::expect_relative(cached_attention(single(q), single(k), single(v)), wanted, 1e-6, "fused");
-  EXPECT_EQ(cached_attention(q.narrow(2, 0, 0), k, v).sizes(), at::IntArrayRef({2, 0, 32}));
-}
-
-TEST(CachedAttention, RefusesWhatItCannotDo) {
-  const at::Tensor q = at::ones({1, 4, 3, 8}), k = at::ones({1, 2, 7, 8});
-  EXPECT_THROW(cached_attention(q, k.narrow(2, 0, 2), k.narrow(2, 0, 2)), UsageError);
-  EXPECT_THROW(cached_attention(q, k, k.narrow(2, 0, 5)), UsageError);
-  EXPECT_THROW(cached_attention(q, k.narrow(1, 0, 0), k.narrow(1, 0, 0)), UsageError);
-  EXPECT_THROW(cached_attention(q.narrow(1, 0, 3), k, k), UsageError);
-  EXPECT_THROW(cached_attention(q, k.to(at::kDouble), k), UsageError);
-  EXPECT_THROW(cached_attention(q[0], k, k), UsageError);
-  const at::Tensor y = cached_attention(leaf(q), k, k);
-  EXPECT_ANY_THROW(y.sum().backward()) << "it has no gradient";
-}
-
 }  // namespace attention_test
 }  // namespace siamese::ops

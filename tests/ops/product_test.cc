@@ -32,6 +32,27 @@ TEST(Product, IsTheProduct) {
   }
 }
 
+// Generation in bfloat16: exact products, summed in float, rounded once.
+TEST(Product, OfFewRowsOfBfloat16) {
+  for (const int64_t rows : {1, 3, 8}) {
+    const at::Tensor x = randn({rows, 300}, 1).to(at::kBFloat16), w = randn({77, 300}, 2).to(at::kBFloat16);
+    const at::Tensor wanted = at::matmul(x.to(at::kDouble), w.to(at::kDouble).t());
+    const at::Tensor y = times_transposed(x, w);
+    ASSERT_EQ(y.scalar_type(), at::kBFloat16);
+    const at::Tensor error = (y.to(at::kDouble) - wanted).abs();
+    EXPECT_TRUE(at::all(error <= wanted.abs() * 0x1p-8 + 1e-4).item<bool>()) << rows;
+  }
+}
+
+// A row does not notice what is computed beside it, up to as many as have a kernel of their own.
+TEST(Product, ARowAmongFewHasTheBitsItHasAlone) {
+  const at::Tensor x = randn({8, 130}, 1, at::kFloat), w = randn({517, 130}, 2, at::kFloat);
+  const at::Tensor all = times_transposed(x, w);
+  for (int64_t row = 0; row < 8; ++row) {
+    testing::expect_same_bits(times_transposed(x.narrow(0, row, 1), w), all.narrow(0, row, 1), "alone");
+  }
+}
+
 TEST(Product, OfNothingIsZero) {
   EXPECT_EQ(times(at::ones({0, 3}), at::ones({3, 2})).sizes(), (std::vector<int64_t>{0, 2}));
   EXPECT_TRUE(at::equal(times(at::ones({2, 0}), at::ones({0, 3})), at::zeros({2, 3})));

@@ -7,6 +7,7 @@
 
 #include "siamese/ops/activation.h"
 #include "siamese/ops/attention.h"
+#include "siamese/ops/cached_attention.h"
 #include "siamese/ops/cross_entropy.h"
 #include "siamese/ops/embedding.h"
 #include "siamese/ops/expert_feed_forward.h"
@@ -17,6 +18,7 @@
 #include "siamese/ops/mode.h"
 #include "siamese/ops/modulate.h"
 #include "siamese/ops/norm.h"
+#include "siamese/ops/product.h"
 #include "siamese/ops/reduce.h"
 #include "siamese/ops/rope.h"
 #include "siamese/ops/route.h"
@@ -141,14 +143,34 @@ TEST(Threads, Attention) {
 
 TEST(Threads, CachedAttention) {
   for (const int64_t heads : {1, 2, 4}) {
-    for (const auto& [tokens, all] :
-         std::vector<std::pair<int64_t, int64_t>>{{1, 16}, {1, 33}, {1, 2000}, {5, 5}, {31, 31}, {3, 40}}) {
+    for (const auto& [tokens, past] :
+         std::vector<std::pair<int64_t, int64_t>>{{1, 15}, {1, 32}, {1, 1999}, {5, 0}, {31, 0}, {3, 37}}) {
       for (const int64_t head_dim : {8, 16, 64}) {
-        const List list = {floats({1, heads, tokens, head_dim}, 1), floats({1, (heads + 1) / 2, all, head_dim}, 2),
-                           floats({1, (heads + 1) / 2, all, head_dim}, 3)};
-        expect_same_at_any_thread_count("cached attention " + text({heads, tokens, all, head_dim}),
-                                        [&] { return List{cached_attention(list[0], list[1], list[2])}; });
+        const int64_t kv_heads = (heads + 1) / 2;
+        const at::Tensor qkv = floats({1, tokens, (heads + 2 * kv_heads) * head_dim}, 1);
+        const at::Tensor keys = floats({1, kv_heads, past + tokens, head_dim}, 2);
+        const at::Tensor values = floats({1, kv_heads, past + tokens, head_dim}, 3);
+        fused_and_plain("cached attention " + text({heads, tokens, past, head_dim}), [&](const std::string& what) {
+          expect_same_at_any_thread_count(what, [&] {
+            const List held = {keys.clone(), values.clone()};
+            const at::Tensor out =
+                cached_attention(qkv, {.heads = heads, .kv_heads = kv_heads}, held[0], held[1], {past});
+            return List{out, held[0], held[1]};
+          });
+        });
       }
+    }
+  }
+}
+
+// Up to as many rows as have a kernel of their own, and one more.
+TEST(Threads, ProductsOfFewRows) {
+  for (const int64_t rows : {1, 2, 3, 7, 8, 9}) {
+    for (const auto& [in, out] : std::vector<std::pair<int64_t, int64_t>>{{33, 1000}, {257, 2001}, {1024, 256}}) {
+      const at::Tensor x = floats({rows, in}, 1), w = floats({out, in}, 2);
+      expect_same_at_any_thread_count("few rows " + text({rows, in, out}), [&] {
+        return List{times_transposed(x, w), times_transposed(x.to(at::kBFloat16), w.to(at::kBFloat16))};
+      });
     }
   }
 }
