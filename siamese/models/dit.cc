@@ -92,7 +92,8 @@ at::Tensor DiffusionTransformer::output(const at::Tensor& x, const at::Tensor& t
   };
   const at::Tensor state = (*stack_)(embedded, sublayer, options, of_blocks).hidden;
   const auto last = final_modulation_(condition).chunk(2, 1);
-  return nn::images_of(final_.rounded(ops::modulate(final_norm_(state), last[0], last[1])), config_.patch, out_channels());
+  return nn::images_of(final_.rounded(ops::modulate(final_norm_(state), last[0], last[1])), config_.patch,
+                       out_channels());
 }
 
 Losses DiffusionTransformer::losses(const Inputs& inputs, const LossOptions& options) const {

@@ -22,8 +22,8 @@ struct LossScales {
   double z = 0;
 };
 
-// The rows by themselves, in float32 or bfloat16 on the CPU: losses, float32, [2, rows] gets nll and z, not weighted. With `gradient` the
-// dense logits become the gradient of the objective with these scales.
+// The rows by themselves, in float32 or bfloat16 on the CPU: losses, float32, [2, rows] gets nll and z, not weighted.
+// With `gradient` the dense logits become the gradient of the objective with these scales.
 void cross_entropy_rows(const at::Tensor& logits, const at::Tensor& targets, const at::Tensor& weights,
                         const at::Tensor& losses, const LossScales* gradient);
 

@@ -1,5 +1,5 @@
-// y = x W^T (+ b). x: [..., in]; weight: [out, in]; bias: [out] or undefined. Weight and bias are of x's type, or float32
-// beside x and y of a half type (ops/operand.h).
+// y = x W^T (+ b). x: [..., in]; weight: [out, in]; bias: [out] or undefined. Weight and bias are of x's type, or
+// float32 beside x and y of a half type (ops/operand.h).
 #pragma once
 
 #include <ATen/core/Tensor.h>

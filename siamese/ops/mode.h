@@ -15,7 +15,8 @@ enum class Mode { automatic, plain, fused };
 void set_mode(Mode mode);
 Mode mode();
 
-// Whether `op` shall run its kernel on these tensors (undefined ones are ignored): CPU, float32. The second: or bfloat16.
+// Whether `op` shall run its kernel on these tensors (undefined ones are ignored): CPU, float32. The second: or
+// bfloat16.
 bool use_fused(const char* op, std::initializer_list<at::Tensor> tensors);
 bool use_fused_bfloat16(const char* op, std::initializer_list<at::Tensor> tensors);
 

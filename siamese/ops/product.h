@@ -18,7 +18,8 @@ at::Tensor times(const at::Tensor& y, const at::Tensor& w);
 // dy^T x: dy [rows, out], x [rows, in] -> [out, in], row-major: the gradient of w in x w^T.
 at::Tensor transposed_times(const at::Tensor& dy, const at::Tensor& x);
 
-// The same by a kernel of ours, in float32 on the CPU (dy and x may be bfloat16), added to `gradient`, which is row-major.
+// The same by a kernel of ours, in float32 on the CPU (dy and x may be bfloat16), added to `gradient`, which is
+// row-major.
 void add_weight_gradient(const at::Tensor& gradient, const at::Tensor& dy, const at::Tensor& x);
 
 // The same, added to `into`, or to zeros of its own where that is undefined; returned.
