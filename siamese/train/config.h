@@ -61,7 +61,10 @@ struct OptimConfig {
     visit("beta1", self.beta1, "AdamW: decay of the first moment");
     visit("beta2", self.beta2, "AdamW: decay of the second moment");
     visit("eps", self.eps, "AdamW: added to the root of the second moment");
-    visit("weight_decay", self.weight_decay, "AdamW: decoupled decay of the kinds named in optim.decay");
+    visit("weight_decay", self.weight_decay,
+          {"AdamW: decoupled decay of the kinds named in optim.decay",
+           config::with({"optim.decay.linear", "optim.decay.bias", "optim.decay.norm", "optim.decay.embedding",
+                         "optim.decay.scalar", "optim.decay.stream_mix"})});
     visit("clip", self.clip, "largest global gradient norm; 0 = no clipping");
     visit("schedule", self.schedule, "");
     visit("decay", self.decay, {"", config::with({"optim.weight_decay"})});

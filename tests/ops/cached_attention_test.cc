@@ -84,12 +84,12 @@ TEST(CachedAttention, EqualsAttentionToTheWholeSequence) {
       const Sequences sequences(s, s.tokens, type, strided);
       std::vector<at::Tensor> parts = {sequences.pass(0, 3), sequences.pass(3, 5)};
       for (int64_t token = 5; token < s.tokens; ++token) parts.push_back(sequences.pass(token, token + 1));
-      testing::expect_close(at::cat(parts, 1), whole, tolerance, c10::toString(type));
+      testing::expect_relative(at::cat(parts, 1), whole, tolerance, c10::toString(type));
       const Sequences one_by_one(s, s.tokens, type, strided);
       parts.clear();
       for (int64_t token = 0; token < s.tokens; ++token) parts.push_back(one_by_one.pass(token, token + 1));
-      testing::expect_close(at::cat(parts, 1), whole, tolerance, "one by one");
-      testing::expect_close(one_by_one.keys, sequences.keys, 1e-6, "what is kept");
+      testing::expect_relative(at::cat(parts, 1), whole, tolerance, "one by one");
+      testing::expect_relative(one_by_one.keys, sequences.keys, 1e-6, "what is kept");
     }
   }
 }
@@ -106,7 +106,7 @@ TEST(CachedAttention, SequencesStandAtTheirOwnTokens) {
     for (; past[0] < s.tokens; ++past[0], ++past[1]) {
       const at::Tensor out = sequences.step(past);
       for (int64_t i = 0; i < 2; ++i) {
-        testing::expect_close(out[i][0], whole[i][past[static_cast<size_t>(i)]], tolerance, "sequence");
+        testing::expect_relative(out[i][0], whole[i][past[static_cast<size_t>(i)]], tolerance, "sequence");
       }
     }
   }
@@ -126,8 +126,8 @@ TEST(CachedAttention, ForgetsTheOldestToken) {
       window.cos = window.cos.narrow(0, first, kCapacity);
       window.sin = window.sin.narrow(0, first, kCapacity);
       const at::Tensor seen = plain::attention(exact.qkv.narrow(1, first, kCapacity), window);
-      testing::expect_close(sequences.step({token, token}).select(1, 0), seen.select(1, kCapacity - 1), tolerance,
-                            "token " + std::to_string(token));
+      testing::expect_relative(sequences.step({token, token}).select(1, 0), seen.select(1, kCapacity - 1), tolerance,
+                               "token " + std::to_string(token));
     }
   }
 }

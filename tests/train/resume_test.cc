@@ -1,6 +1,7 @@
 #include "tests/train/tiny_run.h"
 
 #include "siamese/io/run_dir.h"
+#include "siamese/ops/operand.h"
 
 namespace siamese::train {
 namespace {
@@ -21,6 +22,35 @@ TEST(Resume, InterruptedAtAnyStepEqualsUninterrupted) {
       ASSERT_EQ(resume_run(cut, {}).status, RunStatus::finished);
       expect_same_runs(whole, cut, 12);
     }
+  }
+}
+
+// What is rounded once a step is rounded anew after a resume; another precision is another run.
+TEST(Resume, OfBfloat16EqualsUninterrupted) {
+  const TemporaryFolder folder("bfloat16");
+  const ops::PrecisionGuard restored(ops::precision());
+  const RunConfig config = tiny_config({"engine.precision=bfloat16", "train.micro_batch=2"});
+  start_run(config, folder / "whole", false, "", {});
+  start_run(config, folder / "cut", false, "", stop_after(7));
+  ASSERT_EQ(resume_run(folder / "cut", {}).status, RunStatus::finished);
+  expect_same_runs(folder / "whole", folder / "cut", 12);
+  start_run(tiny_config({"train.micro_batch=2"}), folder / "float32", false, "", {});
+  EXPECT_NE(io::read_file(folder / "float32" / "step12" / "model.safetensors"),
+            io::read_file(folder / "whole" / "step12" / "model.safetensors"));
+
+  start_run(config, folder / "other", false, "", stop_after(7));
+  const fs::path file = folder / "other" / "config.yaml";
+  std::string text = io::read_file(file);
+  const size_t at = text.find("bfloat16");
+  ASSERT_NE(at, std::string::npos);
+  io::write_file_atomic(file, text.replace(at, 8, "float32"));
+  try {
+    resume_run(folder / "other", {});
+    FAIL() << "went on in another precision";
+  } catch (const DataError& error) {
+    EXPECT_NE(std::string(error.what()).find("engine.precision: float32, and the checkpoint says bfloat16"),
+              std::string::npos)
+        << error.what();
   }
 }
 

@@ -61,6 +61,7 @@ TEST(SweepRecordLine, SaysWhatTheRunDirectorySays) {
   EXPECT_EQ(json["config"]["model.width"], "16");
   EXPECT_EQ(json["config"]["init.from"], "\"\"");
   EXPECT_FALSE(json["config"].contains("engine.threads"));
+  EXPECT_EQ(json["config"]["engine.precision"], "float32");
   EXPECT_EQ(json["parameters"], nlohmann::json::parse(io::read_file(dir / "run.json"))["parameters"]);
 
   double sum = 0, milliseconds = 0;
@@ -195,6 +196,7 @@ TEST(SweepRecord, FindsARunByItsConfig) {
   EXPECT_TRUE(SweepRecord(folder / "results" / "r.jsonl").find(tiny_config()));
   // How it is computed does not decide what comes out.
   EXPECT_TRUE(record.find(tiny_config({"engine.threads=2", "engine.recompute=1", "engine.ops=plain"})));
+  EXPECT_FALSE(record.find(tiny_config({"engine.precision=bfloat16"})));
   EXPECT_FALSE(record.find(tiny_config({"optim.lr=2e-3"})));
   EXPECT_FALSE(record.find(tiny_config({"train.seed=2"})));
   EXPECT_FALSE(record.find(tiny_config({"init.from=elsewhere"})));

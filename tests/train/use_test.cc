@@ -162,6 +162,8 @@ const std::vector<Key>& table() {
       {"eval.guidance", "2", "dit", {"eval.samples=4"}},
       {"eval.classifier", "a/vit", "dit", {"eval.samples=4"}},
       {"engine.ops", "plain"},
+      {"engine.precision", "bfloat16"},
+      {"engine.device", "cuda"},
       {"engine.threads", "2"},
       {"engine.recompute", "1"},
   };
@@ -222,6 +224,13 @@ TEST(KeysInUse, AKeyWithoutEffectIsRefusedInEveryFamilyAndSource) {
       }
     }
   }
+}
+
+TEST(KeysInUse, DecayOfNothingIsRefused) {
+  const Case place = kCases[0];
+  EXPECT_EQ(said_of(place, {"optim.decay.norm=true"}, "optim.weight_decay=0.05"), "");
+  const std::string said = said_of(place, {"optim.decay.linear=false"}, "optim.weight_decay=0.05");
+  EXPECT_NE(said.find("optim.weight_decay: has no effect: it is used with"), std::string::npos) << said;
 }
 
 TEST(KeysInUse, RefusalsSayWhoUsesTheKey) {
