@@ -59,8 +59,8 @@ tensor_list backward_part(Given d_y_sum, Given d_x_out, Given d_input, Given bra
                           const at::Tensor& y_sum, Given x_scale, Given branch_gain, Given branch_bias, Given x_gain,
                           Given x_bias, Given y_gain, Given y_bias, Given input_gain, Given input_bias,
                           const at::Tensor& statistics, double x_branch, double y_branch, double y_skip,
-                          double input_scale, Flags norms, Flags layer, Numbers eps, bool half_input, bool half_branch,
-                          Wanted wanted) {
+                          double input_scale, Flags norms, Flags layer, Numbers eps, Wanted wanted, bool half_input,
+                          bool half_branch) {
   const Returning returning{or_undefined(d_y_sum), or_undefined(d_x_out), or_undefined(d_input),
                             slots(branch, x_sum, y_sum, x_scale, branch_gain, branch_bias, x_gain, x_bias, y_gain,
                                   y_bias, input_gain, input_bias),
@@ -94,7 +94,7 @@ PerSlot call_backward(const Returning& returning, const JunctionPlan& plan, cons
               as_optional(t[kGains + 1]), as_optional(t[kGains + 2]), as_optional(t[kGains + 3]),
               as_optional(t[kGains + 4]), as_optional(t[kGains + 5]), as_optional(t[kGains + 6]),
               as_optional(t[kGains + 7]), returning.statistics, plan.x_branch, plan.y_branch, plan.y_skip,
-              plan.input_scale, plan.norms, plan.layer, plan.eps, plan.half_input, plan.half_branch, wanted);
+              plan.input_scale, plan.norms, plan.layer, plan.eps, wanted, plan.half_input, plan.half_branch);
   const Wanted within = plan.within(wanted, t);
   PerSlot result;
   for (size_t slot = 0; slot < kSlots; ++slot) result[slot] = if_wanted(within[slot], made[slot]);
@@ -232,9 +232,9 @@ TORCH_LIBRARY_FRAGMENT(siamese, library) {
       "Tensor? x_scale, Tensor? branch_gain, Tensor? branch_bias, Tensor? x_gain, Tensor? x_bias, Tensor? y_gain, "
       "Tensor? y_bias, Tensor? input_gain, Tensor? input_bias";
   const std::string plan =
-      "float x_branch, float y_branch, float y_skip, float input_scale, bool[4] norms, bool[4] layer, float[4] eps, "
-      "bool half_input=False";
-  const std::string given = "(Tensor? branch, Tensor? x, Tensor y, " + affine + ", " + plan + ")";
+      "float x_branch, float y_branch, float y_skip, float input_scale, bool[4] norms, bool[4] layer, float[4] eps";
+  const std::string given =
+      "(Tensor? branch, Tensor? x, Tensor y, " + affine + ", " + plan + ", bool half_input=False)";
   const std::string outputs = "Tensor y_sum, Tensor x_out, Tensor input, Tensor x_sum";
   define_pair(library, "junction" + given + " -> (" + outputs + ")", whole<record>, whole<only_compute>);
   define_part(library, "junction_forward" + given + " -> (" + outputs + ", Tensor statistics)",
@@ -242,7 +242,8 @@ TORCH_LIBRARY_FRAGMENT(siamese, library) {
   define_part(library,
               "junction_backward(Tensor? d_y_sum, Tensor? d_x_out, Tensor? d_input, Tensor? branch, Tensor? x_sum, "
               "Tensor y_sum, " +
-                  affine + ", Tensor statistics, " + plan + ", bool half_branch=False, bool[12] wanted) -> Tensor[]",
+                  affine + ", Tensor statistics, " + plan +
+                  ", bool[12] wanted, bool half_input=False, bool half_branch=False) -> Tensor[]",
               backward_part<plain_backward>, backward_part<fused_backward>, backward_part<meta_backward>);
 }
 

@@ -4,7 +4,7 @@
 #include "tests/ops/op_cases.h"
 #include "tests/support/tensors.h"
 
-#include "siamese/ops/attention.h"
+#include "siamese/ops/cached_attention.h"
 #include "siamese/ops/one_thread.h"
 #include "siamese/ops/rope.h"
 
@@ -81,6 +81,49 @@ std::vector<OpCase> rope_cases() {
     test.linear = true;
   }
   return cases;
+}
+
+// Written out: there is no plain form beside the op's own. The op writes into keys and values: here into copies.
+std::vector<OpCase> cached_attention_cases() {
+  using testing::randn;
+  const auto of = [&](const std::string& what, int64_t heads, int64_t kv_heads, int64_t tokens,
+                      const std::vector<int64_t>& past) {
+    constexpr int64_t kCapacity = 9, kDim = 6;
+    const auto batch = static_cast<int64_t>(past.size());
+    const auto call = [=](const Tensors& t) {
+      const AttentionArguments arguments{.heads = heads, .kv_heads = kv_heads};
+      const at::Tensor keys = t[1].detach().contiguous().clone(), values = t[2].detach().contiguous().clone();
+      return Tensors{cached_attention(t[0], arguments, keys, values, past), keys, values};
+    };
+    const auto plain = [=](const Tensors& t) {
+      const at::Tensor keys = t[1].detach().clone(), values = t[2].detach().clone();
+      std::vector<at::Tensor> out;
+      for (int64_t sample = 0; sample < batch; ++sample) {
+        const int64_t before = past[static_cast<size_t>(sample)], all = before + tokens;
+        const at::Tensor rows = t[0][sample].view({tokens, heads + 2 * kv_heads, kDim}).transpose(0, 1);
+        keys[sample].narrow(1, before, tokens).copy_(rows.narrow(0, heads, kv_heads));
+        values[sample].narrow(1, before, tokens).copy_(rows.narrow(0, heads + kv_heads, kv_heads));
+        const at::Tensor k = keys[sample].narrow(1, 0, all).repeat_interleave(heads / kv_heads, 0);
+        const at::Tensor v = values[sample].narrow(1, 0, all).repeat_interleave(heads / kv_heads, 0);
+        const at::Tensor later = at::ones({tokens, all}, t[0].options().dtype(at::kBool)).triu(before + 1);
+        const at::Tensor scores =
+            at::matmul(rows.narrow(0, 0, heads), k.transpose(1, 2)) / std::sqrt(static_cast<double>(kDim));
+        const at::Tensor p = at::softmax(scores.masked_fill(later, -std::numeric_limits<double>::infinity()), -1);
+        out.push_back(at::matmul(p, v).transpose(0, 1).reshape({tokens, heads * kDim}));
+      }
+      return Tensors{at::stack(out), keys, values};
+    };
+    const std::vector<int64_t> held = {batch, kv_heads, kCapacity, kDim};
+    return OpCase{"cached_attention",
+                  what,
+                  {randn({batch, tokens, (heads + 2 * kv_heads) * kDim}, 1), randn(held, 2), randn(held, 3)},
+                  call,
+                  plain,
+                  /*tolerance=*/1e-5,
+                  /*linear=*/false,
+                  /*constant=*/0b111};
+  };
+  return {of("of one token", 4, 2, 1, {3, 8}), of("of several", 3, 1, 4, {0, 5}), of("of a prompt", 2, 2, 7, {0})};
 }
 
 }  // namespace siamese::ops
