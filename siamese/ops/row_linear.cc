@@ -132,13 +132,14 @@ at::Tensor row_linear(const at::Tensor& x, const at::Tensor& weight) {
 
 namespace row_linear_op {
 
-// Each row is 1 times the parameter, so that its gradient is that of a weight.
+// Each row is 1 times the parameter, so that its gradient is that of a weight. Where there is none, a view will do.
 template <class Linear>
 at::Tensor ones_times(const at::Tensor& parameter, c10::SymIntArrayRef leading, const Linear& linear) {
-  c10::SymDimVector ones(leading.begin(), leading.end());
-  ones.push_back(1);
   c10::SymDimVector shape(leading.begin(), leading.end());
   shape.append(parameter.sym_sizes().begin(), parameter.sym_sizes().end());
+  if (!c10::GradMode::is_enabled()) return parameter.expand_symint(shape);
+  c10::SymDimVector ones(leading.begin(), leading.end());
+  ones.push_back(1);
   return linear(at::ones_symint(ones, parameter.options()), parameter.reshape({-1, 1})).view_symint(shape);
 }
 
