@@ -59,9 +59,10 @@ at::Tensor sample_means(const at::Tensor& x) {
   return total / static_cast<double>(rows.size(1));
 }
 
-// at::where, which LibTorch has on no meta tensor outside Python; what is not chosen has no gradient here either.
+// at::where, which LibTorch has, like logical_not, on no meta tensor outside Python; what is not chosen has no gradient
+// here either.
 at::Tensor chosen(const at::Tensor& condition, const at::Tensor& yes, const at::Tensor& no) {
-  return yes.masked_fill(condition.logical_not(), 0) + no.masked_fill(condition, 0);
+  return yes.masked_fill(condition.eq(0), 0) + no.masked_fill(condition, 0);
 }
 
 // The standard normal distribution function, in the tanh form that the published models were trained with.

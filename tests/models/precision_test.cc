@@ -77,7 +77,9 @@ Expected expected(const Model& model, const ModelConfig& config, const Inputs& i
 
 TEST(BfloatPrecision, GradientsAreThoseOfDoubleWithinTheRoundingOfProducts) {
   double worst = 0;
-  for_every_case([&](const ModelConfig& config, const std::string& name) {
+  for_every_case([&](const ModelConfig& given, const std::string& name) {
+    ModelConfig config = given;
+    config.experts_per_token = config.experts;  // a token that falls to another expert is not off by a rounding
     const auto model = make_small(config);
     perturb(*model);
     const Inputs inputs = family_inputs(config, 3, 2);
