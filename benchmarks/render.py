@@ -58,13 +58,13 @@ def step_tables(record: Record) -> str:
             if not lines:
                 continue
             of = lambda key: median(line[key] for line in lines)  # noqa: E731
-            ours = "gflops" in lines[0]
+            ours, half = "gflops" in lines[0], subject.endswith("bfloat16")  # the peak is that of float32
             rows.append([
                 subject,
                 f"{of('median_ms'):.1f}",
                 f"{min(line['median_ms'] for line in lines):.1f} - {max(line['median_ms'] for line in lines):.1f}",
                 f"{of('tokens_per_s'):.0f}",
-                f"{of('gflops'):.0f} ({of('peak_share'):.0%})" if ours else "",
+                "" if not ours else f"{of('gflops'):.0f}" + ("" if half else f" ({of('peak_share'):.0%})"),
                 f"{of('peak_rss_mb'):.0f}",
                 f"{median(map(activations_mb, lines)):.0f}",
                 f"{max(line['compile_s'] for line in lines):.0f}" if lines[0].get("compile_s") else "",
@@ -90,6 +90,14 @@ def targets(record: Record) -> list[tuple[str, float | None, str, float]]:
                                      ("compile", "siamese", 1.2)):
             found.append((f"{name}: tokens/s, {scheme}, ours / {mode}",
                           record.ratio(shape, f"ours {scheme}", f"{mode} {scheme}", rate), ">=", wanted))
+        for scheme in ("pre", "siamese"):
+            half = f"ours {scheme} bfloat16"
+            if shape in ("d", "m"):
+                found.append((f"{name}: tokens/s, {scheme}, ours bfloat16 / float32",
+                              record.ratio(shape, half, f"ours {scheme}", rate), ">=", 1.4 if shape == "d" else 1.6))
+            for mode, wanted in (("eager", 1.4), ("compile", 1.2)):
+                found.append((f"{name}: tokens/s, {scheme}, ours bfloat16 / {mode} autocast",
+                              record.ratio(shape, half, f"{mode} {scheme} autocast", rate), ">=", wanted))
         for scheme in ("pre", "siamese"):
             found.append((f"{name}: activations and workspace, {scheme}, ours / eager",
                           record.ratio(shape, f"ours {scheme}", f"eager {scheme}", activations_mb), "<=", 0.4))

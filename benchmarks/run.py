@@ -35,6 +35,11 @@ TORCH = {
     for mode in ("eager", "compile")
     for scheme in ("pre", "siamese")
 }
+# On CPUs that multiply bfloat16 also in it, ours and PyTorch's autocast.
+OURS_BFLOAT16 = {
+    f"ours {scheme} bfloat16": [f"model.residual={scheme}", "engine.precision=bfloat16"] for scheme in ("pre", "siamese")
+}
+TORCH_BFLOAT16 = {f"{subject} autocast": [*words, "--precision", "bfloat16"] for subject, words in TORCH.items()}
 
 
 # What a second stream costs, step by step in turns within one process: (label, overrides, what the other has instead).
@@ -79,11 +84,13 @@ class Bench:
         steps, warmup = (2, 1) if self.arguments.quick else STEPS[shape]
         count = ["--steps", str(steps), "--warmup", str(warmup)]
         labels = {"subject": subject, "shape": shape, "round": round_}
-        if subject in OURS:
+        ours = {**OURS, **OURS_BFLOAT16}
+        if subject in ours:
             parts = ["--part-steps", "1" if round_ == 0 else "0"]
-            line = self.ours("step", f"bench/{shape}", *OURS[subject], *count, *parts, **labels)
+            line = self.ours("step", f"bench/{shape}", *ours[subject], *count, *parts, **labels)
         else:
-            command = [str(PYTHON), "benchmarks/torch_step.py", "--shape", shape, *TORCH[subject], *count, "--json"]
+            words = {**TORCH, **TORCH_BFLOAT16}[subject]
+            command = [str(PYTHON), "benchmarks/torch_step.py", "--shape", shape, *words, *count, "--json"]
             line = self.measure(command, **labels)
         extra = f", compiled in {line['compile_s']:.0f} s" if line.get("compile_s") else ""
         self.say(f"{shape.upper()} round {round_ + 1}: {subject}: {line['median_ms']:.1f} ms a step{extra}")
@@ -103,6 +110,8 @@ class Bench:
         for shape in arguments.shapes:
             for round_ in range(arguments.rounds):
                 subjects = [*OURS, *TORCH]
+                if machine.get("bfloat16", "none") != "none" and shape != "v":
+                    subjects += [*OURS_BFLOAT16, *TORCH_BFLOAT16]
                 for subject in subjects if round_ % 2 == 0 else reversed(subjects):
                     self.step(subject, shape, round_)
             self.against(shape)

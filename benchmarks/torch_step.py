@@ -54,7 +54,8 @@ def measure(arguments: argparse.Namespace) -> dict:
 
     def step() -> float:
         optimizer.zero_grad(set_to_none=True)
-        loss = run(*batch())
+        with torch.autocast("cpu", torch.bfloat16, enabled=arguments.precision == "bfloat16"):
+            loss = run(*batch())
         loss.backward()
         torch.nn.utils.clip_grad_norm_(parameters, 1.0, foreach=True)
         optimizer.step()
@@ -77,6 +78,7 @@ def measure(arguments: argparse.Namespace) -> dict:
         "shape": arguments.shape,
         "scheme": arguments.scheme,
         "mode": arguments.mode,
+        "precision": arguments.precision,
         "torch": torch.__version__,
         "threads": torch.get_num_threads(),
         "parameters": count,
@@ -98,6 +100,7 @@ def main() -> int:
     parser.add_argument("--shape", choices=shapes.NAMES, default="s")
     parser.add_argument("--scheme", choices=("pre", "siamese"), default="siamese")
     parser.add_argument("--mode", choices=("eager", "compile"), default="eager")
+    parser.add_argument("--precision", choices=("float32", "bfloat16"), default="float32", help="bfloat16: autocast")
     parser.add_argument("--steps", type=int, default=10)
     parser.add_argument("--warmup", type=int, default=3)
     parser.add_argument("--json", action="store_true", help="one JSON object on the last line")
