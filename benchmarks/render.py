@@ -58,13 +58,13 @@ def step_tables(record: Record) -> str:
             if not lines:
                 continue
             of = lambda key: median(line[key] for line in lines)  # noqa: E731
-            ours, half = "gflops" in lines[0], subject.endswith("bfloat16")  # the peak is that of float32
+            ours = "gflops" in lines[0]
             rows.append([
                 subject,
                 f"{of('median_ms'):.1f}",
                 f"{min(line['median_ms'] for line in lines):.1f} - {max(line['median_ms'] for line in lines):.1f}",
                 f"{of('tokens_per_s'):.0f}",
-                "" if not ours else f"{of('gflops'):.0f}" + ("" if half else f" ({of('peak_share'):.0%})"),
+                f"{of('gflops'):.0f} ({of('peak_share'):.0%})" if ours else "",
                 f"{of('peak_rss_mb'):.0f}",
                 f"{median(map(activations_mb, lines)):.0f}",
                 f"{max(line['compile_s'] for line in lines):.0f}" if lines[0].get("compile_s") else "",

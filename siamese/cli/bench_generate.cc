@@ -69,7 +69,8 @@ class Subject {
     int64_t elements = model().active_parameters();
     if (!config.tied) elements -= config.vocab * config.width;
     if (config.positions == models::Positions::learned) elements -= config.context * config.width;
-    return static_cast<double>(elements) * sizeof(float) * 1e-6;
+    const bool half = ops::precision() == ops::Precision::bfloat16;  // rounded once, read so for every token
+    return static_cast<double>(elements) * static_cast<double>(half ? sizeof(uint16_t) : sizeof(float)) * 1e-6;
   }
 
  private:
@@ -138,6 +139,7 @@ void run(const Arguments& arguments) {
   nlohmann::ordered_json json = {{"bench", "generate"},
                                  {"config", arguments.config},
                                  {"scheme", subjects[0].scheme()},
+                                 {"precision", std::string(enum_text(ops::precision()))},
                                  {"tokens", tokens},
                                  {"sequences", arguments.sequences},
                                  {"rounds", arguments.rounds},

@@ -36,6 +36,7 @@ nlohmann::ordered_json to_json(const std::string& config, const std::string& sch
           {"tokens", result.tokens},
           {"threads", result.threads},
           {"device", result.device},
+          {"precision", result.precision},
           {"steps", result.step_ms.size()},
           {"median_ms", result.median_ms()},
           {"p25_ms", at(0.25)},

@@ -6,6 +6,7 @@
 
 #include "siamese/base/check.h"
 #include "siamese/base/memory_use.h"
+#include "siamese/kernels/simd.h"
 #include "siamese/measure/machine.h"
 #include "siamese/measure/part_times.h"
 #include "siamese/measure/timing.h"
@@ -96,7 +97,11 @@ StepBenchmark benchmark_step(train::RunConfig config, const StepBenchmarkOptions
   result.peak_rss_mb = memory_use().peak_mb;
   const at::Device device = train::device_of(config.engine);
   result.device = device.str();
-  if (device.is_cpu()) result.fma_gflops = measure::fma_gflops(result.threads);
+  const bool half = config.engine.precision == ops::Precision::bfloat16 && kernels::has_bfloat16_products();
+  result.precision = enum_text(config.engine.precision);
+  if (device.is_cpu()) {
+    result.fma_gflops = half ? measure::bfloat16_gflops(result.threads) : measure::fma_gflops(result.threads);
+  }
   result.part_ms = step_benchmark::part_times(trainer, options.part_steps);
   return result;
 }

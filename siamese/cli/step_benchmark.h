@@ -22,6 +22,7 @@ struct StepBenchmark {
   int64_t tokens = 0;  // of a step
   int threads = 0;
   std::string device;
+  std::string precision;
   std::vector<double> step_ms;
   double step_gflop = 0;   // matrix products and attention, forward and backward
   double idle_rss_mb = 0;  // before the model was made

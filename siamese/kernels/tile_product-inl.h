@@ -59,7 +59,7 @@ struct MultiplyAdd {
 
 // sum + a b, where a lane of a and b is two bfloat16: an instruction that Highway does not know yet. Only where
 // has_bfloat16_products() says that this CPU has it.
-#if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX3_DL
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
 #undef SIAMESE_KERNELS_BFLOAT16_PAIRS
 #define SIAMESE_KERNELS_BFLOAT16_PAIRS 1
 struct MultiplyAddPairs {

@@ -69,7 +69,8 @@ residual::Streams Stack::run_recomputed(const residual::Streams& streams, size_t
   residual::StreamsLayout layout;
   const auto first_pass = std::make_shared<std::optional<FirstPass>>(FirstPass{&layout, recorder});
   const Segment segment = [parts = parts_, first, last, sublayer, first_pass, stream_inputs = flat.tensors.size(),
-                           before = flat.layout](const std::vector<at::Tensor>& inputs) {
+                           before = flat.layout, precision = ops::precision()](const std::vector<at::Tensor>& inputs) {
+    const ops::PrecisionGuard as_in_forward(precision);
     const auto now = std::exchange(*first_pass, std::nullopt);
     const auto split = inputs.begin() + static_cast<std::ptrdiff_t>(stream_inputs);
     const residual::Streams opened = residual::unflatten(before, at::TensorList(inputs).slice(0, stream_inputs));

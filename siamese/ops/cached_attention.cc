@@ -43,7 +43,8 @@ void check_past(const Arguments& arguments, const Given& given, const at::Tensor
     arguments.require(false, "past", "a number of each sample", std::to_string(given.past.size()));
   }
   for (const int64_t past : given.past) {
-    if (past >= 0 && (tokens <= 1 || tokens + past <= keys.sym_size(2))) continue;
+    constexpr int64_t kMost = int64_t{1} << 62;  // no sum with it overflows
+    if (past >= 0 && past < kMost && (tokens <= 1 || tokens + past <= keys.sym_size(2))) continue;
     arguments.require(false, "past", "0 or more, and room in the cache for several tokens at once",
                       std::to_string(past) + " beside keys of shape " + shape_text(keys.sym_sizes()));
   }
@@ -162,7 +163,7 @@ at::Tensor fused_forward(const Given& given, const at::Tensor& keys, const at::T
                                      .capacity = keys.size(2),
                                      .angles_stride = each ? shape.tokens * shape.head_dim / 2 : 0};
   const int64_t longest = *std::max_element(given.past.begin(), given.past.end());
-  const bool only_fill = longest == 0 && shape.tokens > 1;
+  const bool only_fill = longest == 0 && shape.tokens > 1 && !(each && shape.batch > 1);  // it knows one table
   const at::Tensor out = only_fill ? without_past(given) : empty_result(given);
   float* const out_data = only_fill ? nullptr : out.mutable_data_ptr<float>();
   constexpr int64_t kWorthAThread = int64_t{1} << 14;  // multiply-adds, whose keys and values come from memory

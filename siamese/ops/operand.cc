@@ -37,7 +37,10 @@ at::Tensor to_operand(const at::Tensor& x) {
   return rounds ? x.to(at::kBFloat16) : x;
 }
 
-at::Tensor from_operand(const at::Tensor& y) { return y.scalar_type() == at::kBFloat16 ? y.to(at::kFloat) : y; }
+at::Tensor from_operand(const at::Tensor& y) {
+  const bool rounded = precision() == Precision::bfloat16 && y.scalar_type() == at::kBFloat16;
+  return rounded ? y.to(at::kFloat) : y;
+}
 
 RoundWeightsOnce::RoundWeightsOnce() {
   const std::lock_guard lock(operand_detail::guard);
@@ -46,7 +49,8 @@ RoundWeightsOnce::RoundWeightsOnce() {
 
 RoundWeightsOnce::~RoundWeightsOnce() {
   const std::lock_guard lock(operand_detail::guard);
-  if (--operand_detail::holders == 0) operand_detail::rounded.clear();
+  --operand_detail::holders;
+  operand_detail::rounded.clear();  // also what others hold: they round again, and never use weights that have changed
 }
 
 at::Tensor weight_operand(const at::Tensor& weight, const at::Tensor& activations) {

@@ -28,7 +28,8 @@ class PrecisionGuard {
   Precision previous_;
 };
 
-// float32 activations as operands of products, and a product's result as a float32 tensor again. Other types stay.
+// With bfloat16: float32 activations as operands of products, and a product's result as a float32 tensor again. Other
+// types stay, and so does everything with float32.
 at::Tensor to_operand(const at::Tensor& x);
 at::Tensor from_operand(const at::Tensor& y);
 

@@ -52,12 +52,15 @@ at::Tensor onednn_product(const at::Tensor& a, const at::Tensor& given) {
   return onednn_linear()->call(a, b.t(), std::nullopt, "none", c10::List<std::optional<at::Scalar>>(), std::nullopt);
 }
 
-// Where a long k meets few elements (20000 and 512 x 512 in oneDNN 3), oneDNN may cut k by its threads: there in parts
-// that are short enough, added in order.
+// Where a long k meets few elements (20000 and 512 x 512 in oneDNN 3), oneDNN may cut k by its threads.
+bool may_cut_sum(const at::Tensor& a, const at::Tensor& b) {
+  return a.size(1) > kLongSum && a.size(0) <= 512 && b.size(1) <= 512;
+}
+
+// There in parts that are short enough, added in order.
 at::Tensor onednn_product_in_order(const at::Tensor& a, const at::Tensor& b) {
   const int64_t k = a.size(1);
-  const bool few_elements = a.size(0) <= 512 && b.size(1) <= 512;
-  if (k <= kLongSum || !few_elements) return onednn_product(a, b);
+  if (!may_cut_sum(a, b)) return onednn_product(a, b);
   const kernels::Partition parts{k, (k + kLongSum - 1) / kLongSum};
   at::Tensor sum;
   for (int64_t part = 0; part < parts.parts; ++part) {
@@ -116,7 +119,8 @@ at::Tensor matrix_product(const at::Tensor& a, const at::Tensor& b) {
   const bool known = a.scalar_type() == at::kFloat || (half && kernels::has_bfloat16_products());
   const bool large = a.size(0) * a.size(1) * b.size(1) >= kWorthOneDnn && known;
   const bool in_order = a.is_contiguous() && a.size(0) > 1 && b.size(1) > 1;
-  if (large && in_order && onednn_linear() != nullptr) return onednn_product_in_order(a, b);
+  const bool rounds_parts = half && may_cut_sum(a, b);  // which would not be one rounding
+  if (large && in_order && !rounds_parts && onednn_linear() != nullptr) return onednn_product_in_order(a, b);
   if (half) return matrix_product(a.to(at::kFloat), b.to(at::kFloat)).to(at::kBFloat16);
   return multiply_in_parts(a, b);
 }

@@ -250,7 +250,8 @@ void apply_engine(const EngineConfig& engine) {
 }
 
 std::string precision_note(const EngineConfig& engine) {
-  if (engine.precision != ops::Precision::bfloat16 || kernels::has_bfloat16_products()) return "";
+  const bool slow = engine.precision == ops::Precision::bfloat16 && engine.device == "cpu";
+  if (!slow || kernels::has_bfloat16_products()) return "";
   return "engine.precision: bfloat16: this CPU has no products of bfloat16 (AVX512-BF16): they are computed in float32 "
          "on rounded operands, slower than engine.precision=float32";
 }

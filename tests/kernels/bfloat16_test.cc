@@ -8,6 +8,7 @@
 #include "siamese/kernels/activation.h"
 #include "siamese/kernels/attention.h"
 #include "siamese/kernels/cross_entropy.h"
+#include "siamese/kernels/expert_rows.h"
 #include "siamese/kernels/junction.h"
 #include "siamese/kernels/outer_products.h"
 #include "siamese/kernels/reference/outer_products.h"
@@ -101,6 +102,31 @@ TEST_P(Bfloat16Kernels, CrossEntropy) {
     cross_entropy({kept.data(), targets.data(), weights.data(), nll.data(), z.data(), vocab}, 0, kRows);
     EXPECT_EQ(nll, exact_nll);
     expect_rounded(kept, floats_of(logits), "the logits stay");
+    if (HasFatalFailure()) return;
+  }
+}
+
+TEST_P(Bfloat16Kernels, ExpertRows) {
+  constexpr int64_t kRows = 4;
+  const std::vector<int64_t> source = {2, 0, 3, 1}, place = {1, 0, 3, 2, 0, 1, 2, 3};
+  for (const int64_t cols : kWidths) {
+    const Halves x = random_halves(kRows * cols, "x"), b = random_halves(kRows * cols, "b");
+    const std::vector<float> factors = random_floats(kRows, "factors"), weights = random_floats(2 * kRows, "weights");
+    const std::vector<float> exact_x = floats_of(x);
+    std::vector<float> exact(x.size()), exact_b = floats_of(b), products(kRows), exact_products(kRows);
+    Halves half(x.size()), half_b = b;
+    for (const float* const factor : {factors.data(), static_cast<const float*>(nullptr)}) {
+      gather_rows(x.data(), source.data(), factor, half.data(), 0, kRows, cols);
+      gather_rows(exact_x.data(), source.data(), factor, exact.data(), 0, kRows, cols);
+      expect_rounded(half, exact, "gathered " + std::to_string(cols));
+    }
+    combine_rows(x.data(), place.data(), weights.data(), half.data(), 0, kRows, 2, cols);
+    combine_rows(exact_x.data(), place.data(), weights.data(), exact.data(), 0, kRows, 2, cols);
+    expect_rounded(half, exact, "combined " + std::to_string(cols));
+    weigh_rows(x.data(), half_b.data(), factors.data(), products.data(), 0, kRows, cols);
+    weigh_rows(exact_x.data(), exact_b.data(), factors.data(), exact_products.data(), 0, kRows, cols);
+    expect_rounded(half_b, exact_b, "weighed " + std::to_string(cols));
+    EXPECT_EQ(products, exact_products);
     if (HasFatalFailure()) return;
   }
 }

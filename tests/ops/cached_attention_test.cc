@@ -1,5 +1,7 @@
 #include "siamese/ops/cached_attention.h"
 
+#include <limits>
+
 #include "tests/support/tensors.h"
 
 #include "siamese/base/check.h"
@@ -180,6 +182,28 @@ TEST(CachedAttention, HasNoGradientAndMarksWhatItChanges) {
   none.qkv = none.qkv.narrow(1, 0, 0);
   EXPECT_EQ(cached_attention(none.qkv, none.arguments, none.keys, none.values, {0}).sizes(),
             at::IntArrayRef({1, 0, 16}));
+}
+
+// Prompts that begin at different positions, read together: each as if alone.
+TEST(CachedAttention, AngleTablesOfEachSampleWithoutAPast) {
+  const at::Tensor qkv = randn({2, 3, 4 * 8}, 1, at::kFloat), angles = randn({2, 3, 1, 4}, 2, at::kFloat);
+  const auto run = [&](int64_t first, int64_t count) {
+    const AttentionArguments arguments{.heads = 2,
+                                       .kv_heads = 1,
+                                       .cos = angles.narrow(0, first, count).cos(),
+                                       .sin = angles.narrow(0, first, count).sin()};
+    const at::Tensor keys = at::zeros({count, 1, 5, 8}), values = at::zeros({count, 1, 5, 8});
+    return cached_attention(qkv.narrow(0, first, count), arguments, keys, values,
+                            std::vector<int64_t>(static_cast<size_t>(count), 0));
+  };
+  const at::Tensor both = run(0, 2);
+  testing::expect_relative(both[0], run(0, 1)[0], 1e-6, "the first");
+  testing::expect_relative(both[1], run(1, 1)[0], 1e-6, "the second");
+  const at::Tensor cache = at::zeros({1, 1, 5, 8});
+  const AttentionArguments arguments{.heads = 2, .kv_heads = 1};
+  EXPECT_THROW(cached_attention(qkv.narrow(0, 0, 1).narrow(1, 0, 1), arguments, cache, cache.clone(),
+                                {std::numeric_limits<int64_t>::max()}),
+               UsageError);
 }
 
 }  // namespace cached_attention_test
