@@ -1,11 +1,12 @@
 // engine.precision=bfloat16 in every family and scheme.
 //
-// The bound. Rounding a number to bfloat16 changes it by at most 2^-9 of itself. What that does to a gradient depends
-// on the tensor: a sum over all tokens of terms that cancel (the scales of hc) loses more than a weight matrix. So it
-// is measured, in double: every weight is changed at random by up to 2^-9 of itself, and the gradients change by some
-// length. A product rounds three things, its two operands and its result, and so do the two products of its backward:
-// the error of a tensor is at most kTimes the largest of kDraws such changes. In exact arithmetic some gradients are
-// zero; what float32 leaves of them is allowed, 1e-6 of the longest gradient of the model.
+// The bound. Rounding a number to bfloat16 changes it by at most 2^-8 of itself, usually half of that. What that does
+// to a gradient depends on the tensor: a sum over all tokens of terms that cancel (the scales of hc) loses more than a
+// weight matrix. So it is measured, in double: every weight is changed at random by up to 2^-9 of itself, and the
+// gradients change by some length. A product rounds three things, its two operands and its result, and so do the two
+// products of its backward: the error of a tensor is at most kTimes the largest of kDraws such changes. In exact
+// arithmetic some gradients are zero; what float32 leaves of them is allowed, 1e-6 of the longest gradient of the
+// model.
 #include "tests/models/small_families.h"
 #include "tests/support/threads.h"
 
