@@ -11,6 +11,7 @@
 #include "siamese/base/path_kind.h"
 #include "siamese/cli/paths.h"
 #include "siamese/cli/verbs.h"
+#include "siamese/cli/version.h"
 #include "siamese/eval/probe.h"
 #include "siamese/formats/convert.h"
 #include "siamese/io/run_dir.h"
@@ -73,6 +74,7 @@ void probe_model(const ProbeArguments& arguments) {
   const models::Inputs inputs = eval::probe_inputs(io::TensorFiles::open(arguments.inputs), config.model);
   if (arguments.in_double) config.engine.ops = ops::Mode::plain;
   train::apply_engine(config.engine);
+  warn_of_slow_precision(config.engine);
   const auto dtype = arguments.in_double ? at::kDouble : at::kFloat;
   const int64_t tokens = inputs.tokens.defined() ? inputs.tokens.size(1) : 0;
   std::unique_ptr<models::Model> model;

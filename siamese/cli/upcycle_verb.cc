@@ -14,6 +14,7 @@
 #include "siamese/data/random_tokens.h"
 #include "siamese/eval/difference.h"
 #include "siamese/io/strict_json.h"
+#include "siamese/ops/operand.h"
 #include "siamese/train/device.h"
 #include "siamese/train/upcycle.h"
 
@@ -115,7 +116,8 @@ std::string to_text(const UpcycleReport& report) {
 void upcycle_run(const UpcycleArguments& arguments) {
   namespace fs = std::filesystem;
   if (arguments.out.empty()) throw UsageError("--out: expected the folder to make, got nothing");
-  const train::EngineConfig engine = load_stored_config(arguments.source, arguments.overrides).engine;
+  train::EngineConfig engine = load_stored_config(arguments.source, arguments.overrides).engine;
+  engine.precision = ops::Precision::float32;  // two roundings of one function differ by more than the two schemes
   train::apply_engine(engine);
   const train::LoadedModel source =
       train::load_model(arguments.source, train::Weights::trained, at::kFloat, 0, train::device_of(engine));

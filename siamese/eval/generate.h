@@ -26,10 +26,11 @@ enum class Ended { done, context_full };
 
 // Continues one or several prompts, of any lengths, together: each token of the batch reads the weights once. `emit`
 // gets each new token with the index of its sequence and returns false to end that one; max_tokens ends all. Sequence i
-// draws its tokens as if it were alone with draws of its own; sequence 0 as generation of one prompt does. Past the
-// context a model with rotary positions slides: a token attends to the last `context` tokens, itself among them. One
-// with learned positions ends there. UsageError when a prompt is empty, has a token the model lacks, or is longer than
-// the context.
+// draws its tokens as if it were alone with draws of its own; sequence 0 as generation of one prompt does. (To the bit
+// for up to eight sequences; more are multiplied by the library's product, whose sums are rounded otherwise, so that a
+// token at a near tie may fall to the other.) Past the context a model with rotary positions slides: a token attends to
+// the last `context` tokens, itself among them. One with learned positions ends there. UsageError when a prompt is
+// empty, has a token the model lacks, or is longer than the context.
 Ended generate(const models::LanguageModel& model, const std::vector<std::vector<int64_t>>& prompts,
                const Sampling& sampling, const std::function<bool(size_t sequence, int64_t token)>& emit);
 

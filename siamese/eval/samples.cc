@@ -11,6 +11,7 @@
 #include "siamese/base/check.h"
 #include "siamese/eval/feature_distance.h"
 #include "siamese/eval/inputs.h"
+#include "siamese/ops/operand.h"
 
 namespace siamese::eval {
 namespace {
@@ -59,6 +60,7 @@ SampleQuality judge_samples(const models::VisionTransformer& classifier, const a
                             const std::vector<int64_t>& labels, const data::Batches& held_out, int64_t rows,
                             int64_t reference) {
   const c10::NoGradGuard no_grad;
+  const ops::PrecisionGuard in_float32(ops::Precision::float32);  // a ruler does not change with what it measures
   if (held_out.samples() > 0) reference = std::min(reference, held_out.samples());
   std::vector<at::Tensor> real;
   for (int64_t first = 0; first < reference; first += rows) {

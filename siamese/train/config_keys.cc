@@ -66,15 +66,20 @@ ConfigTexts fixed_config(const RunConfig& config) {
   return texts;
 }
 
-void check_unchanged(const RunConfig& config, const TrainerState& state, const std::filesystem::path& file) {
-  std::vector<std::string> changed;
+std::vector<std::string> fixed_changes(const RunConfig& config, const TrainerState& state) {
+  std::vector<std::string> changes;
   for (const auto& [key, text] : fixed_config(config)) {
     const std::string* const saved = config::find_text(state.config, key);
-    if (saved == nullptr || *saved == text) continue;
-    changed.push_back(fmt::format("{}: {}, and the checkpoint was saved under {}", key, text, *saved));
+    if (saved != nullptr && *saved != text) changes.push_back(fmt::format("{}: was {}, is {}", key, *saved, text));
   }
-  if (!changed.empty())
-    throw DataError(fmt::format("{}: was changed: {}: put it back", file.string(), named_changes(changed)));
+  return changes;
+}
+
+void check_unchanged(const RunConfig& config, const TrainerState& state, const std::filesystem::path& file) {
+  const std::vector<std::string> changes = fixed_changes(config, state);
+  if (changes.empty()) return;
+  throw DataError(fmt::format("{}: was changed since the checkpoint was saved: {}: put it back", file.string(),
+                              named_changes(changes)));
 }
 
 std::string check_edits(const RunConfig& now, const RunConfig& then, const TrainerState& state,

@@ -1,16 +1,18 @@
 // What the keys of a config mean to a run that exists already: one place for the two questions.
 //
-// Which keys decide a result? All but engine.* (the same up to rounding), train.max_hours, train.keep_last and
-// train.keep_every. Two runs that agree in the others are the same run to a sweep and its record.
+// Which keys decide a result? All but engine.* (the same up to rounding; engine.precision rounds more and does decide),
+// train.max_hours, train.keep_last and train.keep_every. Two runs that agree in the others are the same run to a sweep
+// and its record.
 //
 // Which keys may be edited in RUN/config.yaml between a stop and a resume? Those that change neither what a step
-// computes nor what it is computed from: engine.*, eval.*, and of train: steps, eval_every, checkpoint_every,
-// record_every, keep_last, keep_every, max_hours, max_skips. train.steps moves the end; a schedule that depends on the
-// end then takes other learning rates from there on. data.train and data.val may name another place when the state
-// knows what the data hold (data/identity.h). All that was edited is said when the run goes on.
+// computes nor what it is computed from: engine.* but for precision, eval.*, and of train: steps, eval_every,
+// checkpoint_every, record_every, keep_last, keep_every, max_hours, max_skips. train.steps moves the end; a schedule
+// that depends on the end then takes other learning rates from there on. data.train and data.val may name another place
+// when the state knows what the data hold (data/identity.h). All that was edited is said when the run goes on.
 //
 // The rest is fixed: trainer.json keeps it beside the state, so that a changed config.yaml, of the run or of a
-// checkpoint, is known by key and value. Whoever means a change of a fixed key makes it in both config.yaml.
+// checkpoint, is known by key and value. Whoever means a change of a fixed key makes it in both config.yaml; the state
+// then keeps a line about it for good (accepted_config).
 #pragma once
 
 #include <filesystem>
@@ -34,9 +36,13 @@ ConfigTexts result_config(const RunConfig& config);
 // so, as JSON needs it.
 ConfigTexts fixed_config(const RunConfig& config);
 
-// DataError naming the first keys in which a checkpoint's `config`, read from `file`, is not what its state was saved
-// under. States of older versions do not say.
+// "KEY: was A, is B" for every fixed key in which `config` is not what `state` was saved under. States of older
+// versions do not say.
 struct TrainerState;
+std::vector<std::string> fixed_changes(const RunConfig& config, const TrainerState& state);
+
+// DataError naming the first keys in which a checkpoint's `config`, read from `file`, is not what its state was saved
+// under.
 void check_unchanged(const RunConfig& config, const TrainerState& state, const std::filesystem::path& file);
 
 // Before a run goes on: DataError naming the first keys that differ between RUN/config.yaml (`now`) and the config of

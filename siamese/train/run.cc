@@ -11,6 +11,7 @@
 #include "siamese/io/run_dir.h"
 #include "siamese/io/strict_json.h"
 #include "siamese/io/tensor_files.h"
+#include "siamese/ops/operand.h"
 #include "siamese/train/config_keys.h"
 #include "siamese/train/run_folder.h"
 #include "siamese/train/run_loop.h"
@@ -70,6 +71,7 @@ static void warn_of_precision(const RunConfig& config, const RunHooks& hooks) {
 RunResult start_run(const RunConfig& asked, const fs::path& run_dir, bool overwrite, const std::string& label,
                     const RunHooks& hooks) {
   check_free(run_dir, overwrite);
+  const ops::PrecisionGuard only_here(asked.engine.precision);
   apply_engine(asked.engine);
   const RunConfig config = kept_config(asked);
   Trainer trainer(config);  // refuses bad data and impossible models before the directory is touched
@@ -113,6 +115,7 @@ RunResult resume_run(const fs::path& run_or_checkpoint, const RunHooks& hooks, b
   } else {
     check_nothing_was_saved(dir, run_file, hooks);
   }
+  const ops::PrecisionGuard only_here(config.engine.precision);
   apply_engine(config.engine);
   Trainer trainer(config, begun);
   const std::string changed = begun ? trainer.resume_from(checkpoint, accept_changed_data) : "";

@@ -204,6 +204,9 @@ std::string Trainer::resume_from(const std::filesystem::path& checkpoint, bool a
                     "--accept-changed-data` goes on with them all the same");
   }
   if (changed) state.accepted_data.push_back("step " + std::to_string(state.step) + ": " + *changed);
+  for (const std::string& change : fixed_changes(config_, state)) {
+    state.accepted_config.push_back("step " + std::to_string(state.step) + ": " + change);
+  }
   state.config = fixed_config(config_);
   state.data = data;
   state_ = std::move(state);

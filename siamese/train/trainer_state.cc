@@ -82,6 +82,7 @@ std::string to_json(const TrainerState& state, const std::vector<std::string>& f
     json["data"] = {{"train", identities_json(state.data.train)}, {"val", identities_json(state.data.val)}};
   }
   if (!state.accepted_data.empty()) json["accepted_data"] = state.accepted_data;
+  if (!state.accepted_config.empty()) json["accepted_config"] = state.accepted_config;
   std::string text = io::json_text(json, 2) + "\n";
   io::seal(text, kChecksumMark);
   return text;
@@ -110,7 +111,8 @@ TrainerState read_trainer_state(const std::filesystem::path& path) {
                        .unrecorded = json.value("unrecorded", ""),
                        .config = {},
                        .data = {},
-                       .accepted_data = json.value("accepted_data", std::vector<std::string>())};
+                       .accepted_data = json.value("accepted_data", std::vector<std::string>()),
+                       .accepted_config = json.value("accepted_config", std::vector<std::string>())};
     if (!state.unrecorded.empty()) {
       const auto line = io::read_json(state.unrecorded, path.string() + ": unrecorded");
       const bool fits = line.is_object() && line.value("step", int64_t{-1}) == state.step &&

@@ -29,13 +29,16 @@ struct TrainerState {
   data::DataIdentity data;
   // One line for each time that the run went on although its data had changed.
   std::vector<std::string> accepted_data;
+  // One line for each fixed key (config_keys.h) under another value of which the run went on, such as engine.precision.
+  std::vector<std::string> accepted_config;
 };
 
 // `files`: what the checkpoint holds beside the files that all have (io/run_dir.h).
 std::string to_json(const TrainerState& state, const std::vector<std::string>& files);
 
 // DataError naming the key, or the checksum that the file carries of itself. Keys that older versions did not write may
-// be missing: window, files, unrecorded, checksum, config, data, accepted_data.
+// be missing: window, files, unrecorded, checksum, config, data,
+// accepted_data, accepted_config.
 TrainerState read_trainer_state(const std::filesystem::path& path);
 
 }  // namespace siamese::train

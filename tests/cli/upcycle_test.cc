@@ -74,6 +74,14 @@ TEST_F(UpcycleVerb, ContinuesAPreNormModelWithBothStreams) {
   for (const auto& [name, largest] : moved) EXPECT_GT(largest, 0) << name;
 }
 
+// The two schemes are compared in float32, also of a run in bfloat16: its rounding would hide what the change did.
+TEST_F(UpcycleVerb, ComparesInFloat32) {
+  train_pre("engine.precision=bfloat16");
+  const auto json = upcycled("siamese(final_norm=false,input_norm=false)");
+  EXPECT_LE(json["max_logit_difference"].get<double>(), 1e-5);
+  EXPECT_NE(read("up/config.yaml").find("precision: bfloat16"), std::string::npos);
+}
+
 TEST_F(UpcycleVerb, TellsWhatItDid) {
   train_pre("model.attention_norm=qkv");
   const CommandResult result = run("upcycle pre/step4 --to 'siamese(x=hybrid)' --out deep/up");

@@ -4,6 +4,7 @@
 
 #include "siamese/base/check.h"
 #include "siamese/eval/feature_distance.h"
+#include "siamese/ops/operand.h"
 
 namespace siamese::eval {
 namespace samples_test {
@@ -58,6 +59,10 @@ TEST(Samples, TheClassifierComparesFeaturesAndClasses) {
     EXPECT_NEAR(judge_samples(vit.get(), images, labels, pictures, rows, 500).feature_distance, distance(30), 1e-4);
   }
   EXPECT_GT(std::abs(distance(11) - distance(30)), 0.01);
+  // The judge computes in float32, whatever the model is evaluated in.
+  const SampleQuality judged = judge_samples(vit.get(), images, labels, pictures, 5, 11);
+  const ops::PrecisionGuard half(ops::Precision::bfloat16);
+  EXPECT_EQ(judge_samples(vit.get(), images, labels, pictures, 5, 11).feature_distance, judged.feature_distance);
 }
 
 TEST(Samples, AGridHasImagesInRowsWithWhiteBetween) {

@@ -7,6 +7,8 @@
 // products of its backward: the error of a tensor is at most kTimes the largest of kDraws such changes. In exact
 // arithmetic some gradients are zero; what float32 leaves of them is allowed, 1e-6 of the longest gradient of the
 // model.
+#include <optional>
+
 #include "tests/models/small_families.h"
 #include "tests/support/threads.h"
 
@@ -105,8 +107,8 @@ TEST(BfloatPrecision, GradientsAreThoseOfDoubleWithinTheRoundingOfProducts) {
   RecordProperty("worst", std::to_string(worst));
 }
 
-// What the trainer does: in place, weights rounded once a step, with and without recomputation, and with a recorder,
-// which takes floats where a pass without it has bfloat16.
+// What the trainer does: in place, weights rounded once a step, with and without recomputation, with a recorder, which
+// takes floats where a pass without it has bfloat16; and weights rounded at every use.
 class Silent : public residual::Recorder {
  public:
   void stream(const residual::Site&, const std::string&, const at::Tensor& before, const at::Tensor&) override {
@@ -129,12 +131,17 @@ TEST(BfloatPrecision, InPlaceRecomputedAndRecordedGiveTheSameBits) {
     std::vector<at::Tensor> first;
     double loss = 0;
     Silent recorder;
-    for (const auto& [recompute, recorded] : {std::pair{0, false}, {1, false}, {0, true}}) {
-      options.stack.recompute_every = recompute;
-      options.stack.recorder = recorded ? &recorder : nullptr;
+    struct Way {
+      int recompute;
+      bool recorded, rounds_once;
+    };
+    for (const Way& way : {Way{0, false, true}, {1, false, true}, {0, true, true}, {0, false, false}}) {
+      options.stack.recompute_every = way.recompute;
+      options.stack.recorder = way.recorded ? &recorder : nullptr;
       buffer.zero();
       const ops::GradientsInPlace in_place;
-      const ops::RoundWeightsOnce once;
+      std::optional<ops::RoundWeightsOnce> once;
+      if (way.rounds_once) once.emplace();
       const at::Tensor objective = model->losses(inputs, options).objective;
       objective.backward();
       const bool is_first = first.empty();

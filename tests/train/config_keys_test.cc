@@ -67,8 +67,8 @@ TEST(ConfigKeys, TheStateTellsWhichConfigWasChanged) {
   EXPECT_EQ(outcome(good, good), "");
   EXPECT_EQ(outcome(other, good).find("refused: run/config.yaml: was changed since step8"), 0U);
   EXPECT_EQ(outcome(good, other),
-            "refused: run/step8/config.yaml: was changed: optim.lr: 0.5, and the checkpoint was saved under 0.001: put "
-            "it back");
+            "refused: run/step8/config.yaml: was changed since the checkpoint was saved: optim.lr: was 0.001, is "
+            "0.5: put it back");
   EXPECT_EQ(outcome(other, other), "run/config.yaml: edited since step8 was saved: optim.lr: was 0.001, is 0.5");
 }
 

@@ -2,6 +2,7 @@
 
 #include "siamese/io/run_dir.h"
 #include "siamese/ops/operand.h"
+#include "siamese/train/trainer_state.h"
 
 namespace siamese::train {
 namespace {
@@ -28,11 +29,12 @@ TEST(Resume, InterruptedAtAnyStepEqualsUninterrupted) {
 // What is rounded once a step is rounded anew after a resume; another precision is another run.
 TEST(Resume, OfBfloat16EqualsUninterrupted) {
   const TemporaryFolder folder("bfloat16");
-  const ops::PrecisionGuard restored(ops::precision());
   const RunConfig config = tiny_config({"engine.precision=bfloat16", "train.micro_batch=2"});
   start_run(config, folder / "whole", false, "", {});
+  EXPECT_EQ(ops::precision(), ops::Precision::float32) << "a run's precision outlived it";
   start_run(config, folder / "cut", false, "", stop_after(7));
   ASSERT_EQ(resume_run(folder / "cut", {}).status, RunStatus::finished);
+  EXPECT_EQ(ops::precision(), ops::Precision::float32) << "a run's precision outlived it";
   expect_same_runs(folder / "whole", folder / "cut", 12);
   start_run(tiny_config({"train.micro_batch=2"}), folder / "float32", false, "", {});
   EXPECT_NE(io::read_file(folder / "float32" / "step12" / "model.safetensors"),
@@ -52,6 +54,11 @@ TEST(Resume, OfBfloat16EqualsUninterrupted) {
               std::string::npos)
         << error.what();
   }
+  // On explicit request, in both files, it goes on, and the run says so for good.
+  io::write_file_atomic(folder / "other" / "step7" / "config.yaml", text);
+  ASSERT_EQ(resume_run(folder / "other", {}).status, RunStatus::finished);
+  const TrainerState state = read_trainer_state(folder / "other" / "step12" / "trainer.json");
+  EXPECT_EQ(state.accepted_config, std::vector<std::string>{"step 7: engine.precision: was bfloat16, is float32"});
 }
 
 // A kill leaves metrics after the checkpoint, perhaps a torn line, and a half-written checkpoint aside.
