@@ -21,6 +21,15 @@ size_t edit_distance(std::string_view a, std::string_view b) {
   return row[b.size()];
 }
 
+// The longest candidate, of three letters or more, that the text begins with.
+std::string beginning(std::string_view text, const std::vector<std::string>& candidates) {
+  std::string best;
+  for (const auto& candidate : candidates) {
+    if (candidate.size() >= 3 && candidate.size() > best.size() && text.starts_with(candidate)) best = candidate;
+  }
+  return best;
+}
+
 }  // namespace
 
 std::string nearest_match(std::string_view text, const std::vector<std::string>& candidates) {
@@ -33,7 +42,10 @@ std::string nearest_match(std::string_view text, const std::vector<std::string>&
       best = candidate;
     }
   }
-  return best;
+  constexpr size_t kSlip = 2;
+  if (best_distance <= kSlip) return best;
+  const std::string begun = beginning(text, candidates);
+  return begun.empty() ? best : begun;
 }
 
 std::string did_you_mean(std::string_view text, const std::vector<std::string>& candidates) {

@@ -7,7 +7,8 @@
 
 namespace siamese {
 
-// The candidate with the smallest edit distance, or "" when none is close enough to be a slip.
+// The candidate with the smallest edit distance, or "" when none is close enough to be a slip. Beyond a slip of two
+// letters a candidate that the text begins with comes first: "prenorm" means "pre" and not "deepnorm".
 std::string nearest_match(std::string_view text, const std::vector<std::string>& candidates);
 
 // " (did you mean 'x'?)", or "" when nothing is near.

@@ -51,6 +51,11 @@ void list_recipes() {
                     fmt::format("{} x {}", config.model.blocks, config.model.width),
                     fmt::format("{} x {} x {}", config.train.steps, config.train.batch, config.model.context)});
   }
+  if (rows.size() == 1) {
+    throw DataError(
+        "no recipes: expected YAML files in ./configs, or where the binary came with them (../../configs or "
+        "../share/siamese/configs from it)");
+  }
   std::printf("%s", text_table(rows).c_str());
 }
 

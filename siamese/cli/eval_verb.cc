@@ -69,8 +69,14 @@ void evaluate_run(const EvalArguments& arguments) {
   const bool asked = std::any_of(arguments.overrides.begin(), arguments.overrides.end(),
                                  [](const std::string& text) { return text.starts_with("eval.averaged="); });
   const bool averaged = config.eval.averaged && (asked || train::keeps_average(arguments.run));
+  config.eval.averaged = averaged;
   const auto loaded = train::load_model(arguments.run, averaged ? train::Weights::averaged : train::Weights::trained,
                                         at::kFloat, 0, train::device_of(config.engine));
+  if (config.data.source == data::Source::random) {
+    std::fprintf(stderr,
+                 "siamese: data.source is random: this is the loss of random data, not of "
+                 "text or images\n");
+  }
   const auto test = data::open_batches(config.data, data::Split::test, train::sample_shape(loaded.config.model), 0);
   const train::Classifier classifier(config);
   const auto result = eval::evaluate({.model = *loaded.model,
@@ -88,8 +94,8 @@ void evaluate_run(const EvalArguments& arguments) {
   }
   std::printf("%s: %s, step %lld\n", loaded.checkpoint.c_str(), loaded.config.model.residual.c_str(),
               static_cast<long long>(loaded.step));
-  std::printf("held-out loss %.4f over %.0f %s, %s\n", result.held_out.loss, result.held_out.targets,
-              result.of_images ? "images" : "targets", result.measures_text().c_str());
+  std::printf("held-out loss %.4f%s over %.0f %s, %s\n", result.held_out.loss, averaged ? " of averaged weights" : "",
+              result.held_out.targets, result.of_images ? "images" : "targets", result.measures_text().c_str());
   if (!result.groups.empty()) {
     std::printf("%s", accuracy_table(result).c_str());
   }

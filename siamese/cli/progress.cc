@@ -88,7 +88,7 @@ void Progress::stepped(const train::StepMetrics& metrics, int64_t steps) {
   const double seconds = std::chrono::duration<double>(now - run_start_).count();
   const std::string left =
       done > 0 ? duration_text(seconds / static_cast<double>(done) * static_cast<double>(steps - metrics.step)) : "?";
-  const std::string text = fmt::format("step {}/{}  loss {:.4f}  grad {:.3f}  lr {:.2e}  {:.0f} {}/s  {} left",
+  const std::string text = fmt::format("step {}/{}  smoothed loss {:.4f}  grad {:.3f}  lr {:.2e}  {:.0f} {}/s  {} left",
                                        metrics.step, steps, mean_loss_, metrics.grad_norm, metrics.lr,
                                        metrics.of_images ? metrics.samples_per_s : metrics.tokens_per_s,
                                        metrics.of_images ? "images" : "tokens", left);
@@ -102,8 +102,8 @@ void Progress::stepped(const train::StepMetrics& metrics, int64_t steps) {
 
 void Progress::evaluated(const eval::Evaluation& evaluation) {
   if (json_) std::printf("%s\n", eval::to_json(evaluation).c_str());
-  line(fmt::format("step {}: held-out loss {:.4f}, {}", evaluation.step, evaluation.held_out.loss,
-                   evaluation.measures_text()));
+  line(fmt::format("step {}: held-out loss {:.4f}{}, {}", evaluation.step, evaluation.held_out.loss,
+                   evaluation.config.averaged ? " of averaged weights" : "", evaluation.measures_text()));
 }
 
 void Progress::saved(const std::filesystem::path& checkpoint) { line("saved " + checkpoint.string()); }

@@ -36,12 +36,17 @@ struct Questions {
   std::string why_random;  // "" when they are the data's own
 };
 
+// Enough to see a difference, and for a model of 8192 tokens still a matter of seconds.
+constexpr int64_t kMostContext = 512;
+constexpr int64_t kMostSamples = 8;
+
 Questions open_questions(const train::RunConfig& config) {
-  const models::ModelConfig& model = config.model;
+  data::SampleShape shape = train::sample_shape(config.model);
+  shape.context = std::min(shape.context, kMostContext);
   try {
-    return {data::open_batches(config.data, data::Split::test, train::sample_shape(model), 0), ""};
+    return {data::open_batches(config.data, data::Split::test, shape, 0), ""};
   } catch (const DataError& error) {
-    return {data::token_batches(data::random_tokens(model.vocab, config.train.seed), model.context), error.what()};
+    return {data::token_batches(data::random_tokens(shape.vocab, config.train.seed), shape.context), error.what()};
   }
 }
 
@@ -116,7 +121,9 @@ std::string to_text(const UpcycleReport& report) {
 void upcycle_run(const UpcycleArguments& arguments) {
   namespace fs = std::filesystem;
   if (arguments.out.empty()) throw UsageError("--out: expected the folder to make, got nothing");
-  train::EngineConfig engine = load_stored_config(arguments.source, arguments.overrides).engine;
+  const train::RunConfig asked = load_stored_config(arguments.source, arguments.overrides, {"data.", "engine."},
+                                                    "keys of data, to compare both models on, and engine");
+  train::EngineConfig engine = asked.engine;
   engine.precision = ops::Precision::float32;  // two roundings of one function differ by more than the two schemes
   train::apply_engine(engine);
   const train::LoadedModel source =
@@ -129,10 +136,15 @@ void upcycle_run(const UpcycleArguments& arguments) {
   train::check_free_for_weights(arguments.out, arguments.overwrite);
   const train::RunConfig& config = source.config;
   const train::Upcycled result = train::upcycle(source, arguments.scheme);
-  const Questions questions = open_questions(config);
+  const Questions questions = open_questions(asked);
+  const int64_t samples = std::min(config.train.batch, kMostSamples);
+  if (!arguments.json) {
+    std::fprintf(stderr, "comparing both models on %lld samples: %s\n", static_cast<long long>(samples),
+                 questions.samples->describe().c_str());
+  }
   const eval::Difference difference =
       eval::difference(before, language_model(*result.model, arguments.source), *questions.samples,
-                       config.train.micro_batch, config.train.batch);
+                       std::min(config.train.micro_batch, samples), samples);
   if (!std::isfinite(difference.loss_before)) {
     throw DataError(source.checkpoint.string() + ": its loss is not finite: there is nothing to go on from");
   }
@@ -149,7 +161,8 @@ void add_upcycle(CLI::App& app) {
   const auto arguments = std::make_shared<UpcycleArguments>();
   verb->add_option("PRE_CHECKPOINT", arguments->source, "A run directory (its latest) or a checkpoint, Pre-Norm")
       ->required();
-  verb->add_option("OVERRIDES", arguments->overrides, "key=value for the keys of engine, such as engine.device=cpu");
+  verb->add_option("OVERRIDES", arguments->overrides,
+                   "key=value for the keys of engine, and of data: what both models are compared on");
   verb->add_option("--to", arguments->scheme, "The residual scheme to continue with")->required();
   verb->add_option("-o,--out", arguments->out, "The folder to make, for init.from")->required();
   verb->add_flag("--overwrite", arguments->overwrite, "Replace an earlier one that stands there");

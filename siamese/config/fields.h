@@ -26,6 +26,7 @@
 #include "siamese/base/enum_text.h"
 #include "siamese/base/join.h"
 #include "siamese/base/nearest.h"
+#include "siamese/config/text.h"
 #include "siamese/config/use.h"
 #include "siamese/config/value.h"
 
@@ -106,6 +107,19 @@ void read(const Value& value, const std::string& path, std::vector<T>& out) {
   }
 }
 
+// The full names of T's keys, those in sections with dots.
+template <HasFields T>
+void list_keys(const std::string& prefix, const T& value, std::vector<std::string>& paths) {
+  T::fields(value, [&](std::string_view name, const auto& field, const About&) {
+    const std::string path = prefix.empty() ? std::string(name) : prefix + "." + std::string(name);
+    if constexpr (HasFields<std::remove_cvref_t<decltype(field)>>) {
+      list_keys(path, field, paths);
+    } else {
+      paths.push_back(path);
+    }
+  });
+}
+
 template <HasFields T>
 void read(const Value& value, const std::string& path, T& out) {
   if (value.kind == Value::Kind::null) return;  // an empty section keeps its defaults
@@ -118,8 +132,10 @@ void read(const Value& value, const std::string& path, T& out) {
   });
   for (const auto& [key, child] : value.entries) {
     if (std::find(known.begin(), known.end(), key) == known.end()) {
+      std::vector<std::string> inner;
+      list_keys("", out, inner);
       throw UsageError(named(child, path.empty() ? key : path + "." + key) + ": unknown key" +
-                       did_you_mean(key, known));
+                       key_hint(key, known, inner));
     }
   }
 }

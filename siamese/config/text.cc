@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "siamese/base/check.h"
+#include "siamese/base/join.h"
+#include "siamese/base/nearest.h"
 #include "siamese/base/utf8.h"
 
 namespace siamese::config {
@@ -33,6 +35,18 @@ std::string shown(std::string_view text) {
   size_t end = kLongest;
   while (end > 0 && continues(text[end])) --end;
   return std::string(text.substr(0, end)) + "...";
+}
+
+std::string key_hint(std::string_view key, const std::vector<std::string>& known,
+                     const std::vector<std::string>& inner) {
+  std::vector<std::string> meant;
+  for (const std::string& path : inner) {
+    if (path.ends_with("." + std::string(key))) meant.push_back("'" + path + "'");
+    const size_t dot = path.find('.');
+    if (path != key || dot == std::string::npos) continue;
+    return " (in a file a section is a map: '" + path.substr(0, dot) + ": {" + path.substr(dot + 1) + ": ...}')";
+  }
+  return meant.empty() ? did_you_mean(key, known) : " (did you mean " + join(meant, " or ") + "?)";
 }
 
 }  // namespace siamese::config

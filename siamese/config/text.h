@@ -3,6 +3,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace siamese::config {
 
@@ -12,5 +13,10 @@ void check_text(std::string_view text, const std::string& source);
 
 // The text itself, or its beginning and "..." when it is too long for a message.
 std::string shown(std::string_view text);
+
+// What an unknown key may have meant, " (did you mean ...?)" or "": one of `known`, which stand beside it, or of the
+// sections' keys, `inner`, by full name ("optim.lr"), of which it is the last word or the whole.
+std::string key_hint(std::string_view key, const std::vector<std::string>& known,
+                     const std::vector<std::string>& inner);
 
 }  // namespace siamese::config

@@ -113,7 +113,12 @@ fs::path resolve_checkpoint(const fs::path& run_or_checkpoint, CheckpointUse use
   const auto require_complete = [&](const fs::path& checkpoint) {
     const auto missing = missing_files(checkpoint, use);
     if (!missing.empty()) {
-      throw DataError(fmt::format("{}: incomplete checkpoint: missing {}", checkpoint.string(), join(missing)));
+      const bool of_others = !is_file(checkpoint / kConfigFile) && is_file(checkpoint / "config.json");
+      throw DataError(fmt::format("{}: incomplete checkpoint: missing {}{}", checkpoint.string(), join(missing),
+                                  of_others ? "; by its config.json a model of Hugging Face's: `siamese convert " +
+                                                  checkpoint.string() +
+                                                  " --from LAYOUT --to siamese -o OUT` makes a checkpoint of it"
+                                            : ""));
     }
     return checkpoint;
   };

@@ -220,13 +220,29 @@ void RunLoop::write_status(RunStatus status, const std::string& message) const {
   io::write_file_atomic(dir_ / io::kRunFile, io::json_text(json, 2) + "\n");
 }
 
+// What a reader would want to know of the plan: data that come more than once, a rate that never gets to its peak.
+static std::string plan_text(const RunConfig& config, int64_t samples) {
+  std::string text;
+  const double epochs = samples > 0 ? static_cast<double>(config.train.steps) *
+                                          static_cast<double>(config.train.batch) / static_cast<double>(samples)
+                                    : 0;
+  if (epochs > 1) text += fmt::format(", {:.3g} epochs", epochs);
+  if (config.optim.schedule.warmup >= config.train.steps && config.optim.schedule.warmup > 0) {
+    text += fmt::format("; optim.schedule.warmup ({}) is not over before the end: the rate never stays at optim.lr",
+                        config.optim.schedule.warmup);
+  }
+  return text;
+}
+
 std::string RunLoop::describe() const {
   const RunConfig& config = trainer_.config();
-  return fmt::format(
-      "{}: {} parameters, {} blocks of width {}, {}; {}", config.model.residual, trainer_.model().parameters().count(),
-      config.model.blocks, config.model.width, trainer_.training_data().describe(),
-      trainer_.state().step == 0 ? fmt::format("{} steps", config.train.steps)
-                                 : fmt::format("from step {} to {}", trainer_.state().step, config.train.steps));
+  return fmt::format("{}: {} parameters, {} blocks of width {}, {}; {}{}", config.model.residual,
+                     trainer_.model().parameters().count(), config.model.blocks, config.model.width,
+                     trainer_.training_data().describe(),
+                     trainer_.state().step == 0
+                         ? fmt::format("{} steps", config.train.steps)
+                         : fmt::format("from step {} to {}", trainer_.state().step, config.train.steps),
+                     plan_text(config, trainer_.training_data().samples()));
 }
 
 }  // namespace siamese::train

@@ -16,6 +16,15 @@ TEST(Nearest, FindsASlip) {
   EXPECT_EQ(nearest_match("heads", kKeys), "heads");
 }
 
+TEST(Nearest, PrefersWhatTheTextBeginsWithToASlipOfManyLetters) {
+  const std::vector<std::string> schemes = {"pre", "post", "peri", "deepnorm", "hybrid", "siamese"};
+  EXPECT_EQ(nearest_match("prenorm", schemes), "pre");
+  EXPECT_EQ(nearest_match("postnorm", schemes), "post");
+  EXPECT_EQ(nearest_match("hybridnorm", schemes), "hybrid");
+  EXPECT_EQ(nearest_match("siamesenorm", schemes), "siamese");
+  EXPECT_EQ(nearest_match("deepnrm", schemes), "deepnorm");
+}
+
 TEST(Nearest, SaysNothingWhenNothingIsNear) {
   EXPECT_EQ(nearest_match("temperature", kKeys), "");
   EXPECT_EQ(nearest_match("", kKeys), "");

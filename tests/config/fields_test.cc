@@ -177,6 +177,9 @@ TEST(Fields, AnUnknownKeyNamesPlaceAndNearestMatch) {
   EXPECT_EQ(error_of("flag: true\nraet: 2\n"), "demo.yaml:2: raet: unknown key (did you mean 'rate'?)");
   EXPECT_EQ(error_of("layer:\n  widht: 2\n"), "demo.yaml:2: layer.widht: unknown key (did you mean 'width'?)");
   EXPECT_EQ(error_of("\n\ntemperature: 2\n"), "demo.yaml:3: temperature: unknown key");
+  EXPECT_EQ(error_of("width: 2\n"), "demo.yaml:1: width: unknown key (did you mean 'layer.width'?)");
+  EXPECT_EQ(error_of("layer.width: 2\n"),
+            "demo.yaml:1: layer.width: unknown key (in a file a section is a map: 'layer: {width: ...}')");
 }
 
 TEST(Fields, AWrongTypeNamesPlaceKeyExpectedAndGot) {
