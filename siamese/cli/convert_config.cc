@@ -41,8 +41,9 @@ struct Said {
   }
 };
 
-// A config.yaml of ours is resolved: it names its scheme. Others (OLMo writes one, too) have other keys.
-void add_beside(const io::TensorFiles& files, const fs::path& path, Said& said) {
+// A config.yaml of ours is resolved: it names its scheme, unless it was damaged. Beside weights in the layouts of
+// others it may be theirs (OLMo writes one, too) and have other keys.
+void add_beside(const io::TensorFiles& files, Layout from, const fs::path& path, Said& said) {
   if (!is_file(path)) return;
   Value tree;
   try {
@@ -54,6 +55,10 @@ void add_beside(const io::TensorFiles& files, const fs::path& path, Said& said) 
   if (model != nullptr && model->find("residual") != nullptr) {
     formats::check_saved_model(files, *model, path.string());
     said.add_stored(std::move(tree));
+  } else if (from == Layout::siamese) {
+    throw DataError(path.string() +
+                    ": model.residual: missing, and every checkpoint names its scheme there: the file "
+                    "was damaged or changed");
   } else {
     said.notes.push_back(path.string() + ": not read: not a config of siamese");
   }
@@ -97,7 +102,7 @@ ConvertConfig convert_config(const io::TensorFiles& files, const formats::Stored
   if (formats::is_hugging_face(from) && is_file(folder / kHfConfigFile)) {
     said.add_hf(from, folder / kHfConfigFile);
   }
-  add_beside(files, folder / io::kConfigFile, said);
+  add_beside(files, from, folder / io::kConfigFile, said);
   if (!given.empty()) add_given(given, from, to, said);
   for (const auto& assignment : overrides) config::apply_override(said.root, assignment);
 

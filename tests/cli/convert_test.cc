@@ -247,6 +247,16 @@ TEST_F(ConvertVerb, RefusesInOneLine) {
 }
 
 // What tells the sizes may itself be missing: it is listed with the rest.
+// A flipped bit in a key must not turn the config into one of somebody else's, which would be left aside.
+TEST_F(ConvertVerb, ACheckpointsOwnConfigIsReadOrRefused) {
+  train("", "run");
+  std::string text = read("run/step6/config.yaml");
+  text.replace(text.find("residual:"), 9, "residuil:");
+  write("run/step6/config.yaml", text);
+  expect_refusal("convert run --from siamese --to siamese -o out", 3,
+                 "run/step6/config.yaml: model.residual: missing, and every checkpoint names its scheme there");
+}
+
 TEST_F(ConvertVerb, ListsWhatItWouldHaveLookedAt) {
   train("'model.residual=siamese(x=hybrid)'", "run");
   ASSERT_EQ(run("convert run --from siamese --to official-lm -o lm.safetensors").exit_code, 0);
