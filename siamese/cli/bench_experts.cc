@@ -12,11 +12,14 @@
 #include "siamese/base/random.h"
 #include "siamese/cli/bench.h"
 #include "siamese/cli/table.h"
+#include "siamese/cli/version.h"
 #include "siamese/io/strict_json.h"
+#include "siamese/kernels/simd.h"
 #include "siamese/measure/machine.h"
 #include "siamese/measure/timing.h"
 #include "siamese/nn/experts.h"
 #include "siamese/ops/gradient.h"
+#include "siamese/ops/operand.h"
 #include "siamese/train/config.h"
 
 namespace siamese::cli {
@@ -30,6 +33,7 @@ struct Arguments {
   int64_t per_token = 2;
   int64_t rounds = 30;
   int64_t threads = 0;
+  std::string precision = std::string(enum_text(ops::Precision::float32));
   bool json = false;
 };
 
@@ -42,6 +46,11 @@ at::Tensor random_rows(int64_t rows, int64_t cols, uint64_t stream) {
   return made;
 }
 
+// What a junction hands to a branch.
+at::Tensor operand_rows(const Arguments& arguments, uint64_t stream) {
+  return ops::to_operand(random_rows(arguments.rows, arguments.width, stream));
+}
+
 // One way through the branch and back, gradients added to a buffer as in training.
 class Subject {
  public:
@@ -51,8 +60,8 @@ class Subject {
       : parameters_(1),
         branch_(make(nn::Scope(parameters_))),
         gradients_(parameters_),
-        x_(random_rows(arguments.rows, arguments.width, 1).set_requires_grad(true)),
-        dy_(random_rows(arguments.rows, arguments.width, 2)) {}
+        x_(operand_rows(arguments, 1).set_requires_grad(true)),
+        dy_(operand_rows(arguments, 2)) {}
 
   void run() const {
     const ops::GradientsInPlace in_place;
@@ -96,7 +105,8 @@ nlohmann::ordered_json measure(const Arguments& arguments) {
   const nn::Initializer init({}, arguments.width, 1);
   const Subject experts = make_experts(arguments, init);
   const Subject dense = make_dense(arguments, init);
-  for (int i = 0; i < 3; ++i) {  // warm
+  const ops::RoundWeightsOnce round_once;  // as between two steps of the optimizer
+  for (int i = 0; i < 3; ++i) {            // warm
     experts.run();
     dense.run();
   }
@@ -107,13 +117,16 @@ nlohmann::ordered_json measure(const Arguments& arguments) {
     ratios.push_back(dense_seconds.back() / seconds.back());
   }
   const double gflops = operations(arguments) / measure::quantile(seconds, 0.5) / 1e9;
-  const double fma = measure::fma_gflops(at::get_num_threads());
+  const bool half = ops::precision() == ops::Precision::bfloat16 && kernels::has_bfloat16_products();
+  const double fma =
+      half ? measure::bfloat16_gflops(at::get_num_threads()) : measure::fma_gflops(at::get_num_threads());
   return {{"bench", "experts"},
           {"rows", arguments.rows},
           {"width", arguments.width},
           {"hidden", arguments.hidden},
           {"experts", arguments.experts},
           {"per_token", arguments.per_token},
+          {"precision", arguments.precision},
           {"threads", at::get_num_threads()},
           {"rounds", arguments.rounds},
           {"median_ms", measure::quantile(seconds, 0.5) * 1e3},
@@ -130,7 +143,11 @@ void run(const Arguments& arguments) {
     throw UsageError(
         fmt::format("--per-token: expected at most --experts, {}, got {}", arguments.experts, arguments.per_token));
   }
-  train::apply_engine({.threads = arguments.threads});
+  train::EngineConfig engine;
+  engine.threads = arguments.threads;
+  engine.precision = enum_from_text<ops::Precision>(arguments.precision).value_or(ops::Precision::float32);
+  train::apply_engine(engine);
+  warn_of_slow_precision(engine);
   const auto json = measure(arguments);
   if (arguments.json) {
     std::printf("%s\n", io::json_text(json).c_str());
@@ -163,8 +180,11 @@ void add_bench_experts(CLI::App& bench) {
   add("--per-token", arguments->per_token, "Experts a token goes to");
   add("--rounds", arguments->rounds, "Rounds that are timed, in turns");
   verb->add_option("--threads", arguments->threads, "Threads; 0 takes every core")->check(CLI::Range(0, 4096));
+  verb->add_option("--precision", arguments->precision, "As engine.precision")
+      ->check(CLI::IsMember(enum_choices<ops::Precision>()))
+      ->capture_default_str();
   verb->add_flag("--json", arguments->json, "One JSON object on stdout");
-  verb->footer("Example: siamese bench experts --experts 64 --per-token 8");
+  verb->footer("Example: siamese bench experts --rows 1024 --width 512 --hidden 1024 --experts 16 --per-token 2");
   verb->callback([arguments] { bench_experts::run(*arguments); });
 }
 

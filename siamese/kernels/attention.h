@@ -17,7 +17,8 @@
 // qkv, out and their gradients are floats or bfloat16; everything between them is float.
 // Query head h reads key/value head h / (H / Hkv). A task is one key/value head of one sample (task = b Hkv + head)
 // with the query heads that read it: tasks are independent, and what a task computes does not depend on the range.
-// A NaN or an infinity makes NaN of what it meets; a masked NaN may reach a few earlier rows (0 NaN is NaN).
+// Where there are fewer tasks than threads, a task is cut into pieces (AttentionPiece), with the same bits. A NaN or an
+// infinity makes NaN of what it meets; a masked NaN may reach a few earlier rows (0 NaN is NaN).
 #pragma once
 
 #include <cstdint>
@@ -50,6 +51,15 @@ struct AttentionInputsOf {
 };
 using AttentionInputs = AttentionInputsOf<float>;
 
+// A head's rows are worked on in blocks, a function of the shape alone.
+struct AttentionSizes {
+  int64_t blocks = 0;     // of a head
+  int64_t key_parts = 0;  // of a task's sums
+  int64_t task_floats = 0;
+  int64_t block_floats = 0;
+};
+AttentionSizes attention_sizes(const AttentionShape& shape, bool backward);
+
 // Floats of scratch, this thread's own, for any range of tasks.
 int64_t attention_forward_scratch(const AttentionShape& shape);
 int64_t attention_backward_scratch(const AttentionShape& shape);
@@ -66,7 +76,7 @@ struct AttentionGradientsOf {
   const float* lse = nullptr;
   const T* d_out = nullptr;
   T* d_qkv = nullptr;        // overwritten
-  float* d_gains = nullptr;  // [tasks, 3, D] (q, k, v), ADDED to where there is a gain; null: not wanted
+  float* d_gains = nullptr;  // [B, H, blocks, 3, D] (q, k, v), ADDED to where there is a gain; null: not wanted
 };
 using AttentionGradients = AttentionGradientsOf<float>;
 
@@ -75,5 +85,33 @@ void attention_backward(const AttentionShape& shape, const AttentionInputs& inpu
 void attention_backward(const AttentionShape& shape, const AttentionInputsOf<Bfloat16>& inputs,
                         const AttentionGradientsOf<Bfloat16>& gradients, float* scratch, int64_t task_begin,
                         int64_t task_end);
+
+// A task in pieces, for threads that share it. The pieces of a step are independent and may run at once, in any order;
+// steps follow one another:
+//   keys      k and v of a block of tokens                                       for each block
+//   block     forward: out of a block of query rows; backward: dq of one, whose
+//             p and ds stay in of_block                                          for each head and block
+//   sums      what a block's p and ds add to dk and dv of some keys: the blocks
+//             in order (heads, then blocks), the parts of the keys at once       for each part
+//   key_rows  the gradients of k and v of a block of tokens                      for each block
+// The last two are backward's. No product is computed that attention_backward does not.
+enum class AttentionStep { keys, block, sums, key_rows };
+struct AttentionPiece {
+  AttentionStep step = AttentionStep::keys;
+  int64_t task = 0;
+  int64_t head = 0;           // of the task's
+  int64_t block = 0;          // of the head's, or of the tokens
+  int64_t part = 0;           // of the keys
+  float* of_task = nullptr;   // task_floats, the same for all pieces of a task
+  float* of_block = nullptr;  // block_floats
+};
+void attention_forward_piece(const AttentionShape& shape, const AttentionInputs& inputs, float* out, float* lse,
+                             const AttentionPiece& piece);
+void attention_forward_piece(const AttentionShape& shape, const AttentionInputsOf<Bfloat16>& inputs, Bfloat16* out,
+                             float* lse, const AttentionPiece& piece);
+void attention_backward_piece(const AttentionShape& shape, const AttentionInputs& inputs,
+                              const AttentionGradients& gradients, const AttentionPiece& piece);
+void attention_backward_piece(const AttentionShape& shape, const AttentionInputsOf<Bfloat16>& inputs,
+                              const AttentionGradientsOf<Bfloat16>& gradients, const AttentionPiece& piece);
 
 }  // namespace siamese::kernels

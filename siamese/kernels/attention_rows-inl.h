@@ -1,8 +1,9 @@
 // The rows of attention, included once per SIMD target: a head's row with norm and RoPE into scratch and its gradient
-// back out of it, exp2, the softmax of a row, transposing.
+// back out of it, the softmax of a row.
 #include <cmath>
 #include <limits>
 
+#include "siamese/kernels/exp2-inl.h"
 #include "siamese/kernels/vectors-inl.h"
 
 #if defined(SIAMESE_KERNELS_ATTENTION_ROWS_INL_H_) == defined(HWY_TARGET_TOGGLE)
@@ -15,9 +16,6 @@
 HWY_BEFORE_NAMESPACE();
 namespace siamese::kernels::HWY_NAMESPACE {
 
-inline constexpr float kLog2E = 1.44269504088896341F;
-inline constexpr float kLn2 = 0.693147180559945309F;
-
 // What stands between a row of qkv and the q, k or v of the equations.
 struct HeadRows {
   int64_t dim;
@@ -28,26 +26,6 @@ struct HeadRows {
   float eps;
   float factor;  // on the row, after norm and rotation
 };
-
-// 2^x for x <= 0 and a little above: 2^x = 2^n 2^f, |f| <= 1/2, the latter by a polynomial (minimax in relative error,
-// 2e-9, exact at 0). Adding `shift` rounds x to the integer n and leaves n + 127, which is the exponent of 2^n, in the
-// lowest bits. Below the smallest normal number: 0. NaN stays NaN.
-HWY_INLINE hn::Vec<Floats> exp2_of_negative(hn::Vec<Floats> x) {
-  const Floats d;
-  const hn::RebindToSigned<Floats> di;
-  const auto shift = hn::Set(d, 12582912.0F + 127.0F);  // 1.5 * 2^23 + 127
-  const auto shifted = hn::Add(x, shift);
-  const auto f = hn::Sub(x, hn::Sub(shifted, shift));
-  auto series = hn::Set(d, 0.00015353361959569156F);
-  series = hn::MulAdd(series, f, hn::Set(d, 0.0013398873852565885F));
-  series = hn::MulAdd(series, f, hn::Set(d, 0.00961843691766262F));
-  series = hn::MulAdd(series, f, hn::Set(d, 0.055503323674201965F));
-  series = hn::MulAdd(series, f, hn::Set(d, 0.24022647738456726F));
-  series = hn::MulAdd(series, f, hn::Set(d, 0.6931471824645996F));
-  series = hn::MulAdd(series, f, hn::Set(d, 1.0F));
-  const auto power = hn::BitCast(d, hn::ShiftLeft<23>(hn::BitCast(di, shifted)));
-  return hn::IfThenZeroElse(hn::Lt(x, hn::Set(d, -126.0F)), hn::Mul(series, power));
-}
 
 // The lanes of the vector at column `first` that lie before column `end`; any end.
 HWY_INLINE hn::Mask<Floats> lanes_before(int64_t first, int64_t end) {
@@ -142,41 +120,6 @@ HWY_INLINE void head_row_backward(const HeadRows& rows, const T* HWY_RESTRICT x,
     if (dgain != nullptr) access.store(hn::MulAdd(dy_i, n, access.load(d, dgain + i)), d, dgain + i);
     store_result(access, past_cache, hn::Mul(scale, hn::NegMulAdd(n, projection, g)), dx + i);
   });
-}
-
-// to[col][row] = from[row][col]; both have strides.
-HWY_INLINE void transpose(const float* HWY_RESTRICT from, int64_t from_stride, int64_t rows, int64_t cols,
-                          float* HWY_RESTRICT to, int64_t to_stride) {
-  int64_t row = 0;
-#if HWY_TARGET != HWY_SCALAR
-  const hn::FixedTag<float, 4> d4;
-  const hn::Repartition<double, decltype(d4)> d2;
-  for (; row + 4 <= rows; row += 4) {
-    const float* const in = from + row * from_stride;
-    int64_t col = 0;
-    for (; col + 4 <= cols; col += 4) {
-      const auto r0 = hn::LoadU(d4, in + col);
-      const auto r1 = hn::LoadU(d4, in + from_stride + col);
-      const auto r2 = hn::LoadU(d4, in + 2 * from_stride + col);
-      const auto r3 = hn::LoadU(d4, in + 3 * from_stride + col);
-      const auto low01 = hn::BitCast(d2, hn::InterleaveLower(d4, r0, r1));
-      const auto low23 = hn::BitCast(d2, hn::InterleaveLower(d4, r2, r3));
-      const auto high01 = hn::BitCast(d2, hn::InterleaveUpper(d4, r0, r1));
-      const auto high23 = hn::BitCast(d2, hn::InterleaveUpper(d4, r2, r3));
-      float* const out = to + col * to_stride + row;
-      hn::StoreU(hn::BitCast(d4, hn::InterleaveLower(d2, low01, low23)), d4, out);
-      hn::StoreU(hn::BitCast(d4, hn::InterleaveUpper(d2, low01, low23)), d4, out + to_stride);
-      hn::StoreU(hn::BitCast(d4, hn::InterleaveLower(d2, high01, high23)), d4, out + 2 * to_stride);
-      hn::StoreU(hn::BitCast(d4, hn::InterleaveUpper(d2, high01, high23)), d4, out + 3 * to_stride);
-    }
-    for (; col < cols; ++col) {
-      for (int64_t i = 0; i < 4; ++i) to[col * to_stride + row + i] = in[i * from_stride + col];
-    }
-  }
-#endif
-  for (; row < rows; ++row) {
-    for (int64_t col = 0; col < cols; ++col) to[col * to_stride + row] = from[row * from_stride + col];
-  }
 }
 
 // The largest of the first `count` scores.

@@ -7,9 +7,9 @@
 #define HWY_TARGET_INCLUDE "siamese/kernels/cross_entropy.cc"
 #include "hwy/foreach_target.h"
 
-#include "hwy/contrib/math/math-inl.h"
 #include "hwy/highway.h"
 
+#include "siamese/kernels/exp2-inl.h"
 #include "siamese/kernels/vectors-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -29,15 +29,6 @@ HWY_INLINE float largest(const T* x, int64_t count) {
   return top;
 }
 
-// exp(x - top) for x <= top. Far below, where Highway's Exp would leave its domain, it is zero; a NaN stays one.
-HWY_INLINE hn::Vec<Floats> exp_below(hn::Vec<Floats> x, hn::Vec<Floats> top) {
-  const Floats d;
-  const auto shifted = hn::Sub(x, top);
-  const auto lowest = hn::Set(d, -87.0F);
-  const auto e = hn::Exp(d, hn::Max(shifted, lowest));
-  return hn::IfThenElse(hn::IsNaN(shifted), shifted, hn::IfThenZeroElse(hn::Lt(shifted, lowest), e));
-}
-
 // sum exp(x - top), each term also stored when kStore. Short runs in float, then double: the order of a row
 // is fixed and its rounding error does not grow with the vocabulary.
 template <bool kStore, class T>
@@ -50,7 +41,7 @@ HWY_INLINE double sum_of_exponentials(const T* x, float top, int64_t count, T* t
     const int64_t end = count - begin < kRun ? count : begin + kRun;
     auto sum = hn::Zero(d);
     for_each_vector(begin, end, [&](int64_t i, auto access) HWY_ATTR {
-      const auto e = access.zero_outside(d, exp_below(access.load(d, x + i), shift));
+      const auto e = access.zero_outside(d, exp_of_negative(hn::Sub(access.load(d, x + i), shift)));
       if constexpr (kStore) access.store(e, d, to + i);
       sum = hn::Add(sum, e);
     });
@@ -69,7 +60,7 @@ HWY_INLINE void gradient_row(T* logits, int64_t vocab, int64_t target, float top
   const auto shared = [&](auto access, int64_t i) HWY_ATTR {
     const auto here = access.load(d, logits + i);
     if constexpr (std::is_same_v<T, float>) return hn::Mul(here, times);
-    return hn::Mul(exp_below(here, shift), times);
+    return hn::Mul(exp_of_negative(hn::Sub(here, shift)), times);
   };
   const float at_target = hn::GetLane(shared(PartVector{1}, target)) - share;
   for_each_vector(0, vocab, [&](int64_t i, auto access) HWY_ATTR { access.store(shared(access, i), d, logits + i); });

@@ -1,7 +1,6 @@
 #include "siamese/kernels/outer_products.h"
 
 #include <algorithm>
-#include <bit>
 #include <utility>
 
 #undef HWY_TARGET_INCLUDE
@@ -10,6 +9,7 @@
 
 #include "hwy/highway.h"
 
+#include "siamese/kernels/product_operands-inl.h"
 #include "siamese/kernels/simd.h"
 #include "siamese/kernels/tile_product-inl.h"
 
@@ -35,64 +35,6 @@ inline constexpr int64_t kMostBlockRows = 256;
 inline constexpr int64_t kBlockFloats = 192 * 1024;
 inline constexpr int64_t kSlabOutputs = 8 * kOutputs;
 
-HWY_INLINE int64_t parts_of(int64_t size, int64_t part) { return (size + part - 1) / part; }
-
-template <class Kind>
-HWY_INLINE int64_t steps_of(int64_t rows) {
-  return parts_of(rows, Kind::kRows);
-}
-
-// The other row of a step; null where it has none.
-template <class Kind, class T>
-HWY_INLINE const T* second_row(const T* first, int64_t stride, int64_t step, int64_t rows) {
-  return Kind::kRows == 2 && step * 2 + 1 < rows ? first + stride : nullptr;
-}
-
-// Floats as they are.
-struct Singles {
-  using Input = float;
-  using Multiply = MultiplyAdd;
-  static constexpr int64_t kRows = 1;  // of dy and x in a step
-  template <class Access>
-  static HWY_INLINE FloatVector load(Access access, const float* from, const float*) {
-    return access.load(Floats(), from);
-  }
-  static HWY_INLINE float load(const float* from, const float*) { return *from; }
-};
-
-// bfloat16 as floats, for a CPU that has no products of them.
-struct Widened {
-  using Input = Bfloat16;
-  using Multiply = MultiplyAdd;
-  static constexpr int64_t kRows = 1;
-  template <class Access>
-  static HWY_INLINE FloatVector load(Access access, const Bfloat16* from, const Bfloat16*) {
-    return access.load(Floats(), from);
-  }
-  static HWY_INLINE float load(const Bfloat16* from, const Bfloat16*) { return to_float(*from); }
-};
-
-#if SIAMESE_KERNELS_BFLOAT16_PAIRS
-// Two rows in a lane, the second in its upper half; null: a row of zeros.
-struct Pairs {
-  using Input = Bfloat16;
-  using Multiply = MultiplyAddPairs;
-  static constexpr int64_t kRows = 2;
-  template <class Access>
-  static HWY_INLINE FloatVector load(Access access, const Bfloat16* first, const Bfloat16* second) {
-    const Floats d;
-    const hn::RebindToUnsigned<Floats> du;
-    const auto low = hn::ShiftRight<16>(hn::BitCast(du, access.load(d, first)));
-    if (second == nullptr) return hn::BitCast(d, low);
-    return hn::BitCast(d, hn::Or(low, hn::BitCast(du, access.load(d, second))));
-  }
-  static HWY_INLINE float load(const Bfloat16* first, const Bfloat16* second) {
-    const uint32_t high = second == nullptr ? 0 : second->bits;
-    return std::bit_cast<float>(high << 16 | first->bits);
-  }
-};
-#endif
-
 // The largest equal blocks of x. Their rows depend on nothing but the number of rows, since they set the order of sums.
 // Rows are counted in steps.
 struct Blocks {
@@ -116,30 +58,6 @@ int64_t outer_products_scratch(int64_t rows, int64_t /*out*/, int64_t in) {
     return blocks.rows * (blocks.columns + 2 * kSlabOutputs);
   };
   return std::max(floats(rows), floats(parts_of(rows, 2)));  // of single rows and of pairs
-}
-
-// `columns` columns of x as panels, each of its rows next to one another; the last one is filled up with zeros.
-template <class Kind>
-HWY_INLINE void pack_panels(const typename Kind::Input* x, int64_t stride, int64_t rows, int64_t columns, int64_t panel,
-                            float* to) {
-  const Floats d;
-  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  for (int64_t column = 0; column < columns; column += panel, to += steps_of<Kind>(rows) * panel) {
-    const int64_t count = std::min(panel, columns - column);
-    for (int64_t step = 0; step < steps_of<Kind>(rows); ++step) {
-      const auto* const first = x + step * Kind::kRows * stride + column;
-      const auto* const second = second_row<Kind>(first, stride, step, rows);
-      for (int64_t i = 0; i < panel; i += lanes) {
-        FloatVector values = hn::Zero(d);
-        if (i + lanes <= count) {
-          values = Kind::load(WholeVector(), first + i, row_or_null(second, i));
-        } else if (i < count) {
-          values = Kind::load(PartVector{static_cast<size_t>(count - i)}, first + i, row_or_null(second, i));
-        }
-        hn::StoreU(values, d, to + step * panel + i);
-      }
-    }
-  }
 }
 
 // Columns of dy as tiles of kOutputs columns (the last may be narrower), each of its rows next to one another. They

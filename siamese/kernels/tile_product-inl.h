@@ -52,7 +52,8 @@ struct TileRange {
 
 // sum + a b, of one number in each lane.
 struct MultiplyAdd {
-  HWY_INLINE FloatVector operator()(FloatVector a, FloatVector b, FloatVector sum) const {
+  template <class V>
+  HWY_INLINE V operator()(V a, V b, V sum) const {
     return hn::MulAdd(a, b, sum);
   }
 };
@@ -63,7 +64,8 @@ struct MultiplyAdd {
 #undef SIAMESE_KERNELS_BFLOAT16_PAIRS
 #define SIAMESE_KERNELS_BFLOAT16_PAIRS 1
 struct MultiplyAddPairs {
-  HWY_INLINE FloatVector operator()(FloatVector a, FloatVector b, FloatVector sum) const {
+  template <class V>
+  HWY_INLINE V operator()(V a, V b, V sum) const {
     asm("vdpbf16ps %2, %1, %0" : "+v"(sum.raw) : "v"(a.raw), "v"(b.raw));  // NOLINT
     return sum;
   }
@@ -73,20 +75,28 @@ struct MultiplyAddPairs {
 #define SIAMESE_KERNELS_BFLOAT16_PAIRS 0
 #endif
 
-template <int kRows, int kVectors, class Multiply = MultiplyAdd, class Store>
+struct NothingElse {
+  HWY_INLINE void operator()(int64_t) const {}
+};
+
+// D: vectors of floats, whole ones or shorter. each(k) is called before step k: what may go on beside the arithmetic.
+template <int kRows, int kVectors, class Multiply = MultiplyAdd, class D = Floats, class Store,
+          class Each = NothingElse>
 HWY_INLINE void product_tile(const float* HWY_RESTRICT a, int64_t a_row, int64_t a_step, const float* HWY_RESTRICT b,
-                             int64_t b_stride, int64_t steps, int64_t row, int64_t vector, const Store& store) {
+                             int64_t b_stride, int64_t steps, int64_t row, int64_t vector, const Store& store,
+                             const Each& each = Each()) {
   const Multiply multiply_add;
-  const Floats d;
+  const D d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  FloatVector sums[kRows][kVectors];
+  hn::Vec<D> sums[kRows][kVectors];
 #pragma GCC unroll 16
   for (int i = 0; i < kRows; ++i) {
 #pragma GCC unroll 4
     for (int j = 0; j < kVectors; ++j) sums[i][j] = hn::Zero(d);
   }
   for (int64_t k = 0; k < steps; ++k) {
-    FloatVector b_row[kVectors];
+    each(k);
+    hn::Vec<D> b_row[kVectors];
 #pragma GCC unroll 4
     for (int j = 0; j < kVectors; ++j) b_row[j] = hn::LoadU(d, b + j * lanes);
 #pragma GCC unroll 16
@@ -106,32 +116,33 @@ HWY_INLINE void product_tile(const float* HWY_RESTRICT a, int64_t a_row, int64_t
 }
 
 // Rows left over go in tiles of 4, 2 and 1.
-template <int kRows, int kVectors, class Store>
+template <class Multiply, int kRows, int kVectors, class Store>
 void product_rows(const BroadcastMatrix& a, const RowMatrix& b, int64_t row, int64_t rows, int64_t vector,
                   const TileRange& range, const Store& store) {
   const auto lanes = static_cast<int64_t>(hn::Lanes(Floats()));
   const float* const b_data = b.data + range.step_begin * b.stride + vector * lanes;
   while (rows >= kRows) {
-    product_tile<kRows, kVectors>(a.data + row * a.row + range.step_begin * a.step, a.row, a.step, b_data, b.stride,
-                                  range.step_end - range.step_begin, row, vector, store);
+    product_tile<kRows, kVectors, Multiply>(a.data + row * a.row + range.step_begin * a.step, a.row, a.step, b_data,
+                                            b.stride, range.step_end - range.step_begin, row, vector, store);
     row += kRows;
     rows -= kRows;
   }
   if constexpr (kRows > 1) {
-    if (rows > 0) product_rows<(kRows > 4 ? 4 : kRows / 2), kVectors>(a, b, row, rows, vector, range, store);
+    if (rows > 0) product_rows<Multiply, (kRows > 4 ? 4 : kRows / 2), kVectors>(a, b, row, rows, vector, range, store);
   }
 }
 
 // At most kVectors columns of vectors, fewer where the range says so.
-template <int kVectors, class Store>
+template <class Multiply, int kVectors, class Store>
 HWY_INLINE void product_columns(const BroadcastMatrix& a, const RowMatrix& b, int64_t row, int64_t rows, int64_t vector,
                                 int64_t vectors, const TileRange& range, const Store& store) {
-  if (vectors >= kVectors) return product_rows<kTileRows<kVectors>, kVectors>(a, b, row, rows, vector, range, store);
-  if constexpr (kVectors > 1) product_columns<kVectors - 1>(a, b, row, rows, vector, vectors, range, store);
+  if (vectors >= kVectors)
+    return product_rows<Multiply, kTileRows<kVectors>, kVectors>(a, b, row, rows, vector, range, store);
+  if constexpr (kVectors > 1) product_columns<Multiply, kVectors - 1>(a, b, row, rows, vector, vectors, range, store);
 }
 
 // All of C: `rows` times `vectors` whole vectors. range(row, rows) is asked for each tile of rows.
-template <class Range, class Store>
+template <class Multiply = MultiplyAdd, class Range, class Store>
 HWY_INLINE void tile_product(int64_t rows, int64_t vectors, const BroadcastMatrix& a, const RowMatrix& b,
                              const Range& range, const Store& store) {
   constexpr int64_t kRowsByVectors[] = {0, kTileRows<1>, kTileRows<2>, kTileRows<3>, kTileRows<4>};
@@ -145,7 +156,7 @@ HWY_INLINE void tile_product(int64_t rows, int64_t vectors, const BroadcastMatri
       const int64_t tile_rows = HWY_MIN(height, rows - row);
       const TileRange part = range(row, tile_rows);
       const int64_t wanted = HWY_MIN(width, part.vectors - vector);
-      if (wanted > 0) product_columns<kTileVectors>(a, b, row, tile_rows, vector, wanted, part, store);
+      if (wanted > 0) product_columns<Multiply, kTileVectors>(a, b, row, tile_rows, vector, wanted, part, store);
     }
     vector += width;
   }

@@ -6,10 +6,10 @@
 #include <tuple>
 
 #include <ATen/ATen.h>
-#include <ATen/Parallel.h>
 
 #include "siamese/kernels/attention.h"
 #include "siamese/ops/arguments.h"
+#include "siamese/ops/attention_threads.h"
 #include "siamese/ops/library.h"
 #include "siamese/ops/mode.h"
 #include "siamese/ops/norm.h"
@@ -174,15 +174,6 @@ kernels::AttentionInputsOf<T> inputs_of(const at::Tensor& qkv, const AttentionAr
           data_or_null(of.q_gain), data_or_null(of.k_gain), data_or_null(of.v_gain)};
 }
 
-// The tasks on all threads; body(scratch, begin, end). What a task computes does not depend on its thread.
-template <class Body>
-void for_tasks(int64_t tasks, int64_t scratch_floats, const Body& body) {
-  at::parallel_for(0, tasks, 1, [&](int64_t begin, int64_t end) {
-    const at::Tensor scratch = at::empty({scratch_floats}, at::kFloat);
-    body(scratch.mutable_data_ptr<float>(), begin, end);
-  });
-}
-
 Made fused_made(const at::Tensor& given, const AttentionArguments& given_arguments) {
   const at::Tensor qkv = given.contiguous();
   const AttentionArguments arguments = dense(given_arguments);
@@ -192,23 +183,19 @@ Made fused_made(const at::Tensor& given, const AttentionArguments& given_argumen
   if (qkv.numel() == 0) return {out, lse.fill_(-std::numeric_limits<double>::infinity())};
   with_element_type(qkv, [&](auto element) {
     using T = decltype(element);
-    for_tasks(shape.tasks(), kernels::attention_forward_scratch(shape),
-              [&, inputs = inputs_of<T>(qkv, arguments)](float* scratch, int64_t begin, int64_t end) {
-                kernels::attention_forward(shape, inputs, writable_of<T>(out), lse.mutable_data_ptr<float>(), scratch,
-                                           begin, end);
-              });
+    run_attention<T>(shape, inputs_of<T>(qkv, arguments), writable_of<T>(out), lse.mutable_data_ptr<float>());
   });
   return {out, lse};
 }
 
-// The tasks' shares added in order: part 0, 1 or 2 of [tasks, 3, head_dim] -> [head_dim].
-at::Tensor sum_of_tasks(const at::Tensor& shares, int64_t part) {
+// The blocks' shares added in order: part 0, 1 or 2 of [blocks, 3, head_dim] -> [head_dim].
+at::Tensor sum_of_blocks(const at::Tensor& shares, int64_t part) {
   const int64_t size = shares.size(2);
   at::Tensor total = at::zeros({size}, shares.options());
   float* const out = total.mutable_data_ptr<float>();
   const float* in = shares.const_data_ptr<float>() + part * size;
-  for (int64_t task = 0; task < shares.size(0); ++task, in += 3 * size) {
-    for (int64_t i = 0; i < size; ++i) out[i] = task == 0 ? in[i] : out[i] + in[i];
+  for (int64_t block = 0; block < shares.size(0); ++block, in += 3 * size) {
+    for (int64_t i = 0; i < size; ++i) out[i] = block == 0 ? in[i] : out[i] + in[i];
   }
   return total;
 }
@@ -225,21 +212,21 @@ Gradients fused_gradients(const at::Tensor& given_d_out, const at::Tensor& given
                                   wanted[3] && arguments.v_gain.defined()};
   at::Tensor d_qkv = at::empty_like(qkv);
   at::Tensor shares;
-  if (gains[0] || gains[1] || gains[2]) shares = at::zeros({shape.tasks(), 3, shape.head_dim}, at::kFloat);
+  if (gains[0] || gains[1] || gains[2]) {
+    const int64_t blocks = kernels::attention_sizes(shape, true).blocks;
+    shares = at::zeros({shape.batch * shape.heads * blocks, 3, shape.head_dim}, at::kFloat);
+  }
   with_element_type(qkv, [&](auto element) {
     using T = decltype(element);
     const kernels::AttentionGradientsOf<T> gradients{data_of<T>(out), lse.const_data_ptr<float>(), data_of<T>(d_out),
                                                      writable_of<T>(d_qkv), writable_or_null(shares)};
-    for_tasks(qkv.numel() == 0 ? 0 : shape.tasks(), kernels::attention_backward_scratch(shape),
-              [&, inputs = inputs_of<T>(qkv, arguments)](float* scratch, int64_t begin, int64_t end) {
-                kernels::attention_backward(shape, inputs, gradients, scratch, begin, end);
-              });
+    if (qkv.numel() > 0) run_attention_backward<T>(shape, inputs_of<T>(qkv, arguments), gradients);
   });
   const auto gain = [&](int64_t part) {
     const std::array<at::Tensor, 3> given_gains = {given_arguments.q_gain, given_arguments.k_gain,
                                                    given_arguments.v_gain};
     const auto at = static_cast<size_t>(part);
-    return gains[at] ? sum_of_tasks(shares, part).to(given_gains[at].scalar_type()) : no_gradient(qkv);
+    return gains[at] ? sum_of_blocks(shares, part).to(given_gains[at].scalar_type()) : no_gradient(qkv);
   };
   return {wanted[0] ? d_qkv : no_gradient(qkv), gain(0), gain(1), gain(2)};
 }

@@ -1,8 +1,9 @@
 #include "siamese/ops/expert_groups.h"
 
+#include <vector>
+
 #include <ATen/ATen.h>
 
-#include "siamese/kernels/partition.h"
 #include "siamese/ops/arguments.h"
 
 namespace siamese::ops {
@@ -24,19 +25,6 @@ ExpertGroups group_by_expert(const at::Tensor& chosen, int64_t experts) {
     source[place[i]] = i / per_row;
   }
   return groups;
-}
-
-std::vector<ExpertBlock> expert_blocks(const at::Tensor& first, int64_t most) {
-  std::vector<ExpertBlock> blocks;
-  const int64_t* const begin = first.const_data_ptr<int64_t>();
-  for (int64_t e = 0; e + 1 < first.numel(); ++e) {
-    const int64_t rows = begin[e + 1] - begin[e];
-    const kernels::Partition parts{rows, (rows + most - 1) / most};
-    for (int64_t part = 0; part < parts.parts; ++part) {
-      blocks.push_back({e, begin[e] + parts.begin(part), parts.end(part) - parts.begin(part)});
-    }
-  }
-  return blocks;
 }
 
 }  // namespace siamese::ops

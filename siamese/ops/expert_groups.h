@@ -1,10 +1,9 @@
-// The rows of a mixture of experts sorted by expert (stable: by row, then by rank), and cut into blocks. Packed row i
+// The rows of a mixture of experts sorted by expert (stable: by row, then by rank). Packed row i
 // is input row source[i]; the r-th choice of row t lies at packed row place[t, r]; the rows of expert e are [first[e],
 // first[e + 1]).
 #pragma once
 
 #include <cstdint>
-#include <vector>
 
 #include <ATen/core/Tensor.h>
 
@@ -18,15 +17,5 @@ struct ExpertGroups {
 
 // chosen: int64 [rows, k], dense.
 ExpertGroups group_by_expert(const at::Tensor& chosen, int64_t experts);
-
-// Packed rows [begin, begin + rows) of one expert.
-struct ExpertBlock {
-  int64_t expert;
-  int64_t begin;
-  int64_t rows;
-};
-
-// Every expert's rows in equal blocks of at most `most` rows.
-std::vector<ExpertBlock> expert_blocks(const at::Tensor& first, int64_t most);
 
 }  // namespace siamese::ops

@@ -5,6 +5,8 @@
 // hidden: [rows, width]; weight: [vocab, width]; targets: int64 [rows]; weights: [rows] or undefined (1).
 #pragma once
 
+#include <cstdint>
+
 #include <ATen/core/Tensor.h>
 
 #include "siamese/ops/cross_entropy.h"
@@ -21,6 +23,9 @@ struct HeadLoss {
 
 HeadLoss head_loss(const at::Tensor& hidden, const at::Tensor& weight, const at::Tensor& targets,
                    const at::Tensor& weights, const HeadLossScales& scales);
+
+// Rows of logits that are there at once; element_bytes: of a logit.
+int64_t head_loss_chunk(int64_t rows, int64_t vocab, int64_t element_bytes);
 
 namespace plain {
 

@@ -89,6 +89,9 @@ TEST_F(Bench, ExpertsAreMeasuredBesideADenseBranch) {
   const CommandResult text = run(command);
   EXPECT_EQ(text.exit_code, 0) << text.error;
   EXPECT_NE(text.out.find("of the dense speed"), std::string::npos) << text.out;
+  const CommandResult half = run(command + "--precision bfloat16 --json");
+  EXPECT_EQ(half.exit_code, 0) << half.error;
+  EXPECT_EQ(nlohmann::json::parse(half.out)["precision"], "bfloat16");
   expect_refusal("bench experts --experts 2 --per-token 3", 2, "--per-token");
 }
 

@@ -19,6 +19,8 @@ struct Options {
   bool v_norm = false;
 };
 
+int64_t gain_rows(const AttentionShape& s) { return s.batch * s.heads * attention_sizes(s, true).blocks; }
+
 // One problem and its float result.
 struct Case {
   Case(const AttentionShape& s, const Options& options)
@@ -30,7 +32,7 @@ struct Case {
         out(d_out.size(), kUntouched),
         lse(static_cast<size_t>(s.batch * s.heads * s.tokens), kUntouched),
         d_qkv(qkv.size(), kUntouched),
-        d_gains(random_floats(s.tasks() * 3 * s.head_dim, "d_gains")),
+        d_gains(random_floats(gain_rows(s) * 3 * s.head_dim, "d_gains")),
         d_gains_before(d_gains) {
     for (const float angle : angles) {
       cos.push_back(std::cos(angle));
@@ -43,6 +45,9 @@ struct Case {
   }
   Case(const Case&) = delete;
 
+  static std::vector<float> garbage(int64_t size) {
+    return std::vector<float>(static_cast<size_t>(size), std::numeric_limits<float>::quiet_NaN());
+  }
   void forward(int64_t begin, int64_t end) {
     // Whatever lies in the scratch must not matter.
     std::vector<float> scratch(static_cast<size_t>(attention_forward_scratch(shape)),
@@ -54,6 +59,44 @@ struct Case {
                                std::numeric_limits<float>::quiet_NaN());
     attention_backward(shape, inputs, {out.data(), lse.data(), d_out.data(), d_qkv.data(), d_gains.data()},
                        scratch.data(), begin, end);
+  }
+
+  // The same in pieces, each step's in the wrong order; few enough blocks are kept that their sums have to wait.
+  void forward_in_pieces() {
+    const AttentionSizes sizes = attention_sizes(shape, false);
+    std::vector<float> of_task = garbage(sizes.task_floats), of_block = garbage(sizes.block_floats);
+    for (int64_t task = 0; task < shape.tasks(); ++task) {
+      const auto run = [&](AttentionStep step, int64_t head, int64_t block) {
+        attention_forward_piece(shape, inputs, out.data(), lse.data(),
+                                {step, task, head, block, 0, of_task.data(), of_block.data()});
+      };
+      for (int64_t block = sizes.blocks; block-- > 0;) run(AttentionStep::keys, 0, block);
+      for (int64_t i = shape.heads / shape.kv_heads * sizes.blocks; i-- > 0;) {
+        run(AttentionStep::block, i / sizes.blocks, i % sizes.blocks);
+      }
+    }
+  }
+  void backward_in_pieces(int64_t kept) {
+    const AttentionSizes sizes = attention_sizes(shape, true);
+    const AttentionGradients gradients{out.data(), lse.data(), d_out.data(), d_qkv.data(), d_gains.data()};
+    std::vector<float> of_task = garbage(sizes.task_floats), of_blocks = garbage(kept * sizes.block_floats);
+    for (int64_t task = 0; task < shape.tasks(); ++task) {
+      const auto run = [&](AttentionStep step, int64_t index, int64_t place, int64_t part) {
+        attention_backward_piece(shape, inputs, gradients,
+                                 {step, task, index / sizes.blocks, index % sizes.blocks, part, of_task.data(),
+                                  of_blocks.data() + place * sizes.block_floats});
+      };
+      for (int64_t block = sizes.blocks; block-- > 0;) run(AttentionStep::keys, block, 0, 0);
+      const int64_t all = shape.heads / shape.kv_heads * sizes.blocks;
+      for (int64_t begin = 0; begin < all; begin += kept) {
+        const int64_t count = std::min(kept, all - begin);
+        for (int64_t i = count; i-- > 0;) run(AttentionStep::block, begin + i, i, 0);
+        for (int64_t part = sizes.key_parts; part-- > 0;) {
+          for (int64_t i = 0; i < count; ++i) run(AttentionStep::sums, begin + i, i, part);
+        }
+      }
+      for (int64_t block = sizes.blocks; block-- > 0;) run(AttentionStep::key_rows, block, 0, 0);
+    }
   }
 
   AttentionShape shape;
@@ -136,6 +179,27 @@ TEST_P(Attention, TaskByTaskGivesTheSameBits) {
   }
 }
 
+TEST_P(Attention, PieceByPieceGivesTheSameBits) {
+  for (const AttentionShape& shape :
+       {AttentionShape{1, 250, 2, 1, 20, true, 1e-5F}, AttentionShape{2, 130, 2, 2, 64, false, 1e-5F},
+        AttentionShape{1, 97, 4, 2, 33, true, 1e-5F}}) {
+    const bool rope = shape.head_dim % 2 == 0;
+    Case whole(shape, {rope, true, true}), pieces(shape, {rope, true, true});
+    ASSERT_GT(attention_sizes(shape, true).blocks, 1);
+    whole.forward(0, shape.tasks());
+    whole.backward(0, shape.tasks());
+    pieces.forward_in_pieces();
+    for (const int64_t kept : {1, 2, 100}) {
+      pieces.d_gains = pieces.d_gains_before;
+      pieces.backward_in_pieces(kept);
+      EXPECT_TRUE(same_bits(whole.out, pieces.out)) << text(shape);
+      EXPECT_TRUE(same_bits(whole.lse, pieces.lse)) << text(shape);
+      EXPECT_TRUE(same_bits(whole.d_qkv, pieces.d_qkv)) << text(shape) << " kept " << kept;
+      EXPECT_TRUE(same_bits(whole.d_gains, pieces.d_gains)) << text(shape) << " kept " << kept;
+    }
+  }
+}
+
 // Where a head's rows are whole cache lines, out and d_qkv go past the caches (non-temporal stores).
 TEST_P(Attention, StoresPastTheCacheGiveTheSameBits) {
   for (const int64_t dim : {16, 32, 48, 64}) {
@@ -181,7 +245,8 @@ TEST_P(Attention, LeavesOtherTasksAlone) {
     EXPECT_EQ(c.d_qkv[i] != kUntouched, inside) << i;
   }
   for (size_t i = 0; i < c.d_gains.size(); ++i) {
-    EXPECT_EQ(c.d_gains[i] != c.d_gains_before[i], i / (3 * 33) == 1) << i;
+    const size_t head = i / (3 * 33), part = i / 33 % 3;  // k and v stand with the first of their query heads
+    EXPECT_EQ(c.d_gains[i] != c.d_gains_before[i], head == 2 || (head == 3 && part == 0)) << i;
   }
 }
 

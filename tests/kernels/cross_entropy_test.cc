@@ -59,6 +59,27 @@ TEST_P(CrossEntropyKernel, EqualsTheReference) {
   }
 }
 
+// The largest logit is 0, so that every difference to it is exact and what is seen are the exponentials, their sum and
+// the last product: a few roundings of each probability, however small it is, and some more without fused additions.
+TEST_P(CrossEntropyKernel, SmallProbabilitiesAreExactToo) {
+  for (const int64_t vocab : {2, 3, 15, 17, 31, 33, 257, 1000}) {
+    auto logits = random_floats(kRows * vocab, "logits");
+    for (size_t i = 0; i < logits.size(); ++i) {
+      const float far = std::abs(logits[i]) * static_cast<float>(i % 29);
+      logits[i] = i % static_cast<size_t>(vocab) == 0 ? 0.0F : std::max(-80.0F, -far);
+    }
+    const Results made = run(logits, {0, 0, 0}, {1, 1, 1}, vocab, true);
+    for (int64_t row = 0; row < kRows; ++row) {
+      const auto want = reference::cross_entropy_row(logits.data() + row * vocab, vocab, 0, 1, 1, 0);
+      for (int64_t i = 1; i < vocab; ++i) {
+        const double expected = want.gradient[static_cast<size_t>(i)];
+        EXPECT_NEAR(made.logits[static_cast<size_t>(row * vocab + i)], expected, 8 * kUlp * expected)
+            << vocab << " " << i;
+      }
+    }
+  }
+}
+
 TEST_P(CrossEntropyKernel, NoNumberStaysHidden) {
   constexpr int64_t kVocab = 37;
   const float infinity = std::numeric_limits<float>::infinity();

@@ -15,7 +15,7 @@ using testing::randn;
 at::Tensor targets(int64_t rows, int64_t vocab) { return at::arange(rows, at::kLong) * 7919 % vocab; }
 
 // The last shape does not fit into one chunk.
-const std::vector<std::array<int64_t, 3>> kShapes = {{1, 3, 1}, {5, 31, 33}, {9, 32, 257}, {200, 5, 70001}};
+const std::vector<std::array<int64_t, 3>> kShapes = {{1, 3, 1}, {5, 31, 33}, {9, 32, 257}, {520, 5, 33001}};
 
 TEST(HeadLoss, FusedEqualsPlainForwardAndGradient) {
   const ModeGuard fused_where_it_can(Mode::automatic);
@@ -86,12 +86,27 @@ TEST(HeadLoss, InPlaceOnlyAnObjectiveThatIsTheRootHasAGradient) {
   }
 }
 
+// The gradient of the head is rewritten once a chunk: under 5 % of the chunk's products from 256 rows on
+// (head_loss.cc).
+TEST(HeadLoss, ChunksAreLongEnoughForTheirGradientAndFitIntoMemory) {
+  for (const int64_t bytes : {2, 4}) {
+    for (const int64_t vocab : {1, 33, 8192, 32000, 50257, 128256, 262144}) {
+      for (const int64_t rows : {1, 255, 256, 257, 500, 1023, 1024, 4096, 100000}) {
+        const int64_t chunk = head_loss_chunk(rows, vocab, bytes);
+        EXPECT_GE(chunk, std::min(rows, 1024 / bytes)) << rows << " " << vocab;
+        EXPECT_LE(chunk, rows);
+        EXPECT_LE(chunk * vocab * bytes, std::max<int64_t>(1 << 25, 2 * 1024 * vocab)) << rows << " " << vocab;
+      }
+    }
+  }
+}
+
 TEST(HeadLoss, AWrongTargetLeavesTheGradientAlone) {
-  const at::Tensor hidden = leaf(randn({200, 5}, 1, at::kFloat));
-  const at::Tensor head = leaf(randn({70001, 5}, 2, at::kFloat));  // more than one chunk
-  head.mutable_grad() = at::zeros({70001, 5});
-  at::Tensor wrong = targets(200, 70001);
-  wrong[199] = 70001;
+  const at::Tensor hidden = leaf(randn({520, 5}, 1, at::kFloat));
+  const at::Tensor head = leaf(randn({33001, 5}, 2, at::kFloat));  // more than one chunk
+  head.mutable_grad() = at::zeros({33001, 5});
+  at::Tensor wrong = targets(520, 33001);
+  wrong[519] = 33001;
   const GradientsInPlace in_place;
   EXPECT_THROW(head_loss(hidden, head, wrong, {}, {}), UsageError);
   EXPECT_EQ(testing::largest(head.grad()), 0);

@@ -141,6 +141,32 @@ TEST(Threads, Attention) {
   }
 }
 
+// Fewer tasks than threads, or not as many for each: threads share what is left in pieces.
+TEST(Threads, AttentionOfFewTasks) {
+  struct Shape {
+    int64_t batch, tokens, heads, kv_heads, head_dim;
+    bool causal;
+  };
+  for (const Shape& s : {Shape{1, 300, 1, 1, 64, true}, Shape{1, 300, 4, 1, 32, true}, Shape{3, 200, 2, 1, 64, false},
+                         Shape{1, 257, 6, 3, 48, true}}) {
+    for (const at::ScalarType type : {at::kFloat, at::kBFloat16}) {
+      const at::Tensor qkv = floats({s.batch, s.tokens, (s.heads + 2 * s.kv_heads) * s.head_dim}, 1).to(type);
+      const auto run = [&](const List& x) {
+        return attention(x[0], {.heads = s.heads,
+                                .kv_heads = s.kv_heads,
+                                .causal = s.causal,
+                                .q_gain = x[1],
+                                .k_gain = x[2],
+                                .eps = 1e-5});
+      };
+      const ModeGuard fused(Mode::fused);
+      expect_function_same_at_any_thread_count(
+          "attention in pieces " + text({s.batch, s.tokens, s.heads, s.kv_heads, s.head_dim}),
+          {qkv, floats({s.head_dim}, 2), floats({s.head_dim}, 3)}, run);
+    }
+  }
+}
+
 TEST(Threads, CachedAttention) {
   for (const int64_t heads : {1, 2, 4}) {
     for (const auto& [tokens, past] :
