@@ -36,6 +36,8 @@ struct Junction {
   RowNorm input_norm;
 };
 
+inline constexpr int64_t kJunctionScratchRows = 5;
+
 // Null where something is absent. With a branch (or y_skip != 1) the sums are written; without, they are x and y.
 template <class T>
 struct JunctionRowsOf {
@@ -46,7 +48,7 @@ struct JunctionRowsOf {
   float* y_sum = nullptr;    // V
   float* x_out = nullptr;    // X, with x_norm
   T* input = nullptr;        // null: not wanted (olmo2 reads V itself)
-  float* scratch = nullptr;  // `cols` floats of this thread's own; only with an input_norm and bfloat16
+  float* scratch = nullptr;  // kJunctionScratchRows * cols floats of this thread's own
 };
 using JunctionRows = JunctionRowsOf<float>;
 
@@ -65,7 +67,7 @@ struct JunctionGradientsOf {
   const float* d_y_sum = nullptr;
   const T* d_input = nullptr;
   // Overwritten; null: not wanted.
-  float* d_x = nullptr;  // d_x, d_y and d_branch hold intermediates on the way: none may be one of the inputs
+  float* d_x = nullptr;  // none of d_x, d_y and d_branch may be one of the inputs
   float* d_y = nullptr;
   T* d_branch = nullptr;
   // ADDED to, row after row.
@@ -77,8 +79,6 @@ struct JunctionGradientsOf {
   float* scratch = nullptr;  // kJunctionScratchRows * cols floats of this thread's own
 };
 using JunctionGradients = JunctionGradientsOf<float>;
-
-inline constexpr int64_t kJunctionScratchRows = 3;
 
 void junction_backward(const Junction& junction, const JunctionGradients& gradients, int64_t row_begin,
                        int64_t row_end);

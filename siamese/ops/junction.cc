@@ -175,9 +175,12 @@ class Pair : public torch::autograd::Function<Pair> {
     std::copy_n(saved.begin(), kSlots, returning.saved.begin());
     const JunctionPlan plan = numbers.given(returning.saved);
     const BelowAutograd below;
+    // Then one array less is written. The op itself does not give one tensor twice.
+    const bool one_for_both = wanted[kBranch] && wanted[kY] && plan.y_gradient_is_the_branchs();
+    if (one_for_both) wanted[kBranch] = false;
     const bool in_place = any_in_place(returning.saved, wanted) && has_kernel(returning.saved[kY], plan);
-    const PerSlot gradients =
-        in_place ? backward_in_place(returning, plan, wanted) : call_backward(returning, plan, wanted);
+    PerSlot gradients = in_place ? backward_in_place(returning, plan, wanted) : call_backward(returning, plan, wanted);
+    if (one_for_both) gradients[kBranch] = gradients[kY];
     tensor_list result = {at::Tensor(), at::Tensor()};  // for plan and present
     for (size_t slot = 0; slot < kSlots; ++slot) {
       if (present[slot]) result.push_back(gradients[slot]);

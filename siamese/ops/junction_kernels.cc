@@ -174,7 +174,7 @@ void kernel_forward(const PerSlot& given, const JunctionPlan& plan, const Made& 
   if (plan.makes_input()) rows.input = writable_of<T>(input);
   at::parallel_for(0, rows_of(y), row_grain(numbers.cols), [&](int64_t begin, int64_t end) {
     static thread_local std::vector<float> scratch;
-    scratch.resize(static_cast<size_t>(numbers.cols));
+    scratch.resize(static_cast<size_t>(kernels::kJunctionScratchRows * numbers.cols));
     kernels::JunctionRowsOf<T> mine = rows;
     mine.scratch = scratch.data();
     kernels::junction_forward(numbers, mine, begin, end);

@@ -54,6 +54,11 @@ struct JunctionPlan {
     return has_x || norms[kOfY] || norms[kOfInput] || input_scale != 1 || half_input;
   }
 
+  // pre: branch and y are summed alike, so that what comes back to the sum is the gradient of both.
+  bool y_gradient_is_the_branchs() const {
+    return !norms[kOfBranch] && !half_branch && !(has_x && x_branch != 0) && y_branch == y_skip;
+  }
+
   // Of these gradients those that exist: a gain whose norm is not there has none.
   Wanted within(const Wanted& wanted, const PerSlot& tensors) const;
 

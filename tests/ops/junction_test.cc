@@ -156,6 +156,17 @@ TEST(Junction, GradientsInPlaceAreAddedToTheGradOfEveryGainAndScale) {
   }
 }
 
+// pre: what comes back to the sum is the gradient of both summands, so one array serves them.
+TEST(Junction, BranchAndStreamShareTheirGradientWhereTheyAreAddedAlike) {
+  const ModeGuard fused(Mode::fused);
+  for (const bool alike : {true, false}) {
+    const Case c = {"", false, true, false, false, false, true, false, 0, 1, alike ? 1 : 1.5, 1};
+    const Example e = example(c, false, 5, 33, at::kFloat);
+    const auto gradients = testing::gradients(joined(junction(e.junction)), e.leaves);
+    EXPECT_EQ(gradients[0].const_data_ptr() == gradients[1].const_data_ptr(), alike);
+  }
+}
+
 TEST(Junction, ABiasBesideAnRmsNormIsRefused) {
   const at::Tensor x = at::ones({2, 5});
   const NormStep norm{true, /*layer=*/false, {}, at::ones({5}), 1e-5};
