@@ -3,7 +3,7 @@
 //   dm = I'(input_scale d_input)
 //   dX = x_scale dm + d_x_out        dU = P'(dX)                       d_x = dU
 //                                    dV = Q'(dm) + d_y_sum             d_y = y_skip dV
-//   db = x_branch dU + y_branch dV                                     d_branch = R'(db)
+//   db = x_branch dU + y_branch dV                                     d_branch = R'(gate db);   d_gate += db R(z)
 // With n the normalised row and g = dy gain,
 //   N'(dy) = rstd (g - mean(g) - n mean(g n)),  mean(g) for LayerNorm only;   d_gain += dy n;   d_bias += dy
 // so a norm needs two sums over the row before its first element is known. That cuts the row into four loops:
@@ -14,9 +14,9 @@
 // n and g are computed again from what was read in each loop, out of the nearest cache: cheaper than rows more to keep.
 //
 // Who owns what: every array is the caller's; the pointers of BackwardRow stand at the row's first element.
-//   read       x_sum (U), y_sum (V), branch (z, with R only), d_input, d_x_out, d_y_sum; gains, statistics, x_scale
+//   read       x_sum (U), y_sum (V), branch (z, with R or gate), d_input, d_x_out, d_y_sum; gains, statistics, x_scale
 //   written    d_x and d_y, past the caches: they are next read after a whole branch; d_branch, which is read at once
-//   added to   d_x_scale and the norms' gradients
+//   added to   d_x_scale, d_gate and the norms' gradients
 //   scratch    2 leaves dm there, if there is an I. 3 leaves g of R in d_branch, that of a bfloat16 branch here.
 // None of d_x, d_y, d_branch may be one of the read arrays.
 #include <algorithm>
@@ -69,6 +69,7 @@ class BackwardRow {
         y_skip_(junction.y_skip),
         input_scale_(junction.input_scale),
         x_scale_(junction.x_scale),
+        gate_(junction.gate),
         branch_norm_(junction.branch_norm, row, scratch.ones),
         x_norm_(junction.x_norm, row, scratch.ones),
         y_norm_(junction.y_norm, row, scratch.ones),
@@ -78,6 +79,7 @@ class BackwardRow {
         y_gradient_(g.y_norm, scratch.unwanted),
         input_gradient_(g.input_norm, scratch.unwanted),
         d_x_scale_(g.d_x_scale == nullptr ? scratch.unwanted : g.d_x_scale),
+        d_gate_(g.d_gate == nullptr || g.d_branch == nullptr ? scratch.unwanted : g.d_gate),
         x_sum_(row_or_null(g.x_sum, row * cols_)),
         y_sum_(g.y_sum + row * cols_),
         d_input_(row_or(g.d_input, row * cols_, scratch.zeros)),
@@ -138,7 +140,7 @@ class BackwardRow {
       } else {
         prefetch_all(kAhead + i, d_y_sum_);
       }
-      if (branch_norm_.present()) prefetch_all(kAhead + i, branch_);
+      if (branch_norm_.present() || HWY_UNLIKELY(gate_ != nullptr)) prefetch_all(kAhead + i, branch_);
       if (!past_cache_) prefetch_all(kAhead + i, d_x_, d_y_);
       // All loads before the first store: rows of different arrays often stand at the same place in their pages, and
       // a load right after a store at such a place waits for it.
@@ -186,14 +188,26 @@ class BackwardRow {
       auto db = hn::Mul(dv, y_branch);
       const AffineVectors branch_at = branch_norm_.affine_at(access, i);
       const AffineVectors branch_before = branch_gradient_.load(access, i);
-      auto normed_b = hn::Zero(d);
-      if (branch_norm_.present()) normed_b = branch_norm_.normalised(access.load(d, branch_ + i));
+      auto b = hn::Zero(d);
+      if (branch_norm_.present()) b = branch_norm_.normalised(access.load(d, branch_ + i));
+      const auto normed_b = b;
+      auto gate = hn::Zero(d);
+      auto d_gate = hn::Zero(d);
+      if (HWY_UNLIKELY(gate_ != nullptr)) {
+        b = branch_norm_.present() ? branch_norm_.affine(branch_at, b) : access.load(d, branch_ + i);
+        gate = access.load(d, gate_ + i);
+        d_gate = access.load(d, d_gate_ + i);
+      }
       if constexpr (kTwo) {
         const auto du = x_sum_gradient(access, at, i, dm);
         db = hn::MulAdd(du, x_branch, db);
         store_result(access, past_cache_, du, d_x_ + i);
       }
       store_result(access, past_cache_, hn::Mul(dv, y_skip), d_y_ + i);
+      if (HWY_UNLIKELY(gate_ != nullptr)) {
+        access.store(hn::MulAdd(db, b, d_gate), d, d_gate_ + i);
+        db = hn::Mul(db, gate);
+      }
       if (branch_norm_.present()) {
         branch_gradient_.store(access, i, branch_before, db, normed_b);
         db = hn::Mul(db, branch_at.gain);
@@ -293,6 +307,7 @@ class BackwardRow {
   int64_t cols_;
   float x_branch_, y_branch_, y_skip_, input_scale_;
   const float* x_scale_;
+  const float* gate_;
   RowNormAt<kLayer, Known::branch> branch_norm_;
   RowNormAt<kLayer, Known::x> x_norm_;
   RowNormAt<kLayer, Known::y> y_norm_;
@@ -300,6 +315,7 @@ class BackwardRow {
   AffineGradient<kLayer> branch_gradient_, x_gradient_, y_gradient_, input_gradient_;
   NormMeans branch_means_, x_means_, y_means_, input_means_;
   float* d_x_scale_;
+  float* d_gate_;
   const float* x_sum_;
   const float* y_sum_;
   const T* d_input_;

@@ -2,13 +2,13 @@
 //
 // Four steps, each one loop over the row; what a step wrote is still in the nearest cache when the next one reads it:
 //   1  branch_statistics   mean and rstd of z                                 only with a branch_norm R
-//   2  add_branch          b = R(z),  U = x + x_branch b,  V = y_skip y + y_branch b,  mean and rstd of U and V
+//   2  add_branch          b = gate R(z),  U = x + x_branch b,  V = y_skip y + y_branch b,  mean and rstd of U and V
 //   3  merge               X = P(U),  m = x_scale X + Q(V),  mean and rstd of m
 //   4  normalise_merge     input = input_scale I(m)                           only with an input_norm I
 // Without I step 3 already writes input = input_scale m. Without `input` the row ends after step 2.
 //
 // Who owns what: every array is the caller's; the pointers of ForwardRow stand at the row's first element.
-//   read     branch (z), x, y; gains, biases, x_scale          branch and x may be null
+//   read     branch (z), x, y; gains, biases, x_scale, gate          branch and x may be null
 //   written  x_sum (U), y_sum (V) and x_out (X) in 3, past the caches; input in 3 (m, when I follows; m of a bfloat16
 //            input in the scratch) and 4; the norms' mean and rstd at the end of the step that sums them
 //   scratch  from 2 to 3 U waits there, and V in the place of m. Without `input` both are written in 2.
@@ -39,6 +39,7 @@ class ForwardRow {
         y_skip_(junction.y_skip),
         input_scale_(junction.input_scale),
         x_scale_(junction.x_scale),
+        gate_(junction.gate),
         branch_norm_(junction.branch_norm, row, ones_in(rows.scratch)),
         x_norm_(junction.x_norm, row, ones_in(rows.scratch)),
         y_norm_(junction.y_norm, row, ones_in(rows.scratch)),
@@ -157,8 +158,10 @@ class ForwardRow {
   template <class Access>
   HWY_INLINE FloatVector normed_branch(Access access, int64_t i) const {
     if (HWY_UNLIKELY(branch_ == nullptr)) return hn::Zero(Floats());
-    const auto z = access.load(Floats(), branch_ + i);
-    return branch_norm_.present() ? branch_norm_.affine(access, i, branch_norm_.normalised(z)) : z;
+    auto b = access.load(Floats(), branch_ + i);
+    if (branch_norm_.present()) b = branch_norm_.affine(access, i, branch_norm_.normalised(b));
+    if (HWY_UNLIKELY(gate_ != nullptr)) b = hn::Mul(b, access.load(Floats(), gate_ + i));
+    return b;
   }
 
   HWY_INLINE bool scales_x() const {
@@ -175,6 +178,7 @@ class ForwardRow {
   int64_t cols_;
   float x_branch_, y_branch_, y_skip_, input_scale_;
   const float* x_scale_;
+  const float* gate_;
   RowNormAt<kLayer, Known::branch> branch_norm_;
   RowNormAt<kLayer, Known::x> x_norm_;
   RowNormAt<kLayer, Known::y> y_norm_;

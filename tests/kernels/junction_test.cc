@@ -92,7 +92,8 @@ TEST_P(Junctions, BitsDependNeitherOnTheRangeNorOnWhatIsWanted) {
   }
 }
 
-// Where rows are whole cache lines, streams and their gradients go past the caches (non-temporal stores); elsewhere they may not.
+// Where rows are whole cache lines, streams and their gradients go past the caches (non-temporal stores); elsewhere
+// they may not.
 TEST_P(Junctions, StoresPastTheCacheGiveTheSameBits) {
   for (const auto& c : all_junctions()) {
     for (const bool layer : {false, true}) {
