@@ -37,7 +37,7 @@ struct Junction {
   RowNorm input_norm;
 };
 
-inline constexpr int64_t kJunctionScratchRows = 5;
+inline constexpr int64_t kJunctionScratchRows = 4;
 
 // Null where something is absent. With a branch (or y_skip != 1) the sums are written; without, they are x and y.
 template <class T>

@@ -11,13 +11,14 @@
 //   2  merge_backward     dm; g of P and of Q, their sums
 //   3  stream_gradients   dU, dV: d_x and d_y; db or, with R, its g and sums
 //   4  branch_backward    d_branch                                     only with a branch_norm R
-// n and g are computed again from what was read in each loop, out of the nearest cache: cheaper than rows more to keep.
+// n, g and dm are computed again from what was read in each loop: cheaper than rows to keep them in, whose stores get
+// in the way of loads at the same place of other pages.
 //
 // Who owns what: every array is the caller's; the pointers of BackwardRow stand at the row's first element.
 //   read       x_sum (U), y_sum (V), branch (z, with R or gate), d_input, d_x_out, d_y_sum; gains, statistics, x_scale
 //   written    d_x and d_y, past the caches: they are next read after a whole branch; d_branch, which is read at once
 //   added to   d_x_scale, d_gate and the norms' gradients
-//   scratch    2 leaves dm there, if there is an I. 3 leaves g of R in d_branch, that of a bfloat16 branch here.
+//   scratch    3 leaves g of R in d_branch, that of a bfloat16 branch here
 // None of d_x, d_y, d_branch may be one of the read arrays.
 #include <algorithm>
 #include <cstdint>
@@ -39,12 +40,11 @@ namespace siamese::kernels::HWY_NAMESPACE {
 // come back is a row of zeros, a gain that is not there one of ones, what is not wanted goes to a row nobody reads.
 struct BackwardScratch {
   BackwardScratch(float* rows, int64_t cols)
-      : dm(rows), db(rows + cols), zeros(rows + 2 * cols), ones(rows + 3 * cols), unwanted(rows + 4 * cols) {
+      : db(rows), zeros(rows + cols), ones(rows + 2 * cols), unwanted(rows + 3 * cols) {
     std::fill_n(zeros, cols, 0.0F);
     std::fill_n(ones, cols, 1.0F);
     std::fill_n(unwanted, cols, 0.0F);
   }
-  float* dm;
   float* db;
   float* zeros;
   float* ones;
@@ -89,7 +89,6 @@ class BackwardRow {
         d_y_(row_or(g.d_y, row * cols_, scratch.unwanted)),
         d_branch_(row_or(g.d_branch, row * cols_, scratch.unwanted)),
         branch_(row_or(g.d_branch == nullptr ? nullptr : g.branch, row * cols_, scratch.zeros)),
-        dm_row_(scratch.dm),
         db_row_(as_floats(d_branch_, scratch.db)),
         past_cache_(g.d_y != nullptr && can_store_past_cache(g.d_y, cols_) &&
                     (!kTwo || (g.d_x != nullptr && can_store_past_cache(g.d_x, cols_)))) {
@@ -150,10 +149,7 @@ class BackwardRow {
       const auto d_x_scale = access.load(d, d_x_scale_ + i);
       const auto u = normed_u(access, i);
       const auto v = normed_v(access, i);
-      auto dm = input_gradient(access, i);
-      if (input_norm_.present()) {
-        dm = input_norm_.input_gradient(hn::Mul(dm, at.input.gain), normed_merge(at, u, v), input_means_);
-      }
+      const auto dm = merge_gradient(access, at, i, u, v);
       if constexpr (kTwo) {
         const auto dx = x_out_gradient(access, at, i, dm);
         if (scales_x()) access.store(hn::MulAdd(dm, x_out(at, u), d_x_scale), d, d_x_scale_ + i);
@@ -166,7 +162,6 @@ class BackwardRow {
         y_gradient_.store(access, i, y_before, dm, v);
         v_sums.add(access.zero_outside(d, hn::Mul(dm, at.y.gain)), access.zero_outside(d, v));
       }
-      if (input_norm_.present()) access.store(dm, d, dm_row_ + i);
     });
     x_means_ = NormMeans(u_sums.total(), cols_);
     y_means_ = NormMeans(v_sums.total(), cols_);
@@ -183,8 +178,10 @@ class BackwardRow {
       if (!input_norm_.present() && !branch_norm_.present()) prefetch_all(kAhead + i, d_input_);
       if (kTwo && !input_norm_.present()) prefetch_all(kAhead + i, x_sum_, d_x_out_);
       const Columns at = columns(access, i);
-      const auto dm = merge_gradient(access, i);
-      const auto dv = y_sum_gradient(access, at, i, dm);
+      const auto u = normed_u(access, i);
+      const auto v = normed_v(access, i);
+      const auto dm = merge_gradient(access, at, i, u, v);
+      const auto dv = y_sum_gradient(access, at, i, dm, v);
       auto db = hn::Mul(dv, y_branch);
       const AffineVectors branch_at = branch_norm_.affine_at(access, i);
       const AffineVectors branch_before = branch_gradient_.load(access, i);
@@ -199,7 +196,7 @@ class BackwardRow {
         d_gate = access.load(d, d_gate_ + i);
       }
       if constexpr (kTwo) {
-        const auto du = x_sum_gradient(access, at, i, dm);
+        const auto du = x_sum_gradient(access, at, i, dm, u);
         db = hn::MulAdd(du, x_branch, db);
         store_result(access, past_cache_, du, d_x_ + i);
       }
@@ -276,10 +273,13 @@ class BackwardRow {
     return hn::Mul(access.load(Floats(), d_input_ + i), hn::Set(Floats(), input_scale_));
   }
 
-  // dm, once loop 2 is done.
+  // dm from n of P and n of Q, once loop 1 is done.
   template <class Access>
-  HWY_INLINE FloatVector merge_gradient(Access access, int64_t i) const {
-    return input_norm_.present() ? access.load(Floats(), dm_row_ + i) : input_gradient(access, i);
+  HWY_INLINE FloatVector merge_gradient(Access access, const Columns& at, int64_t i, FloatVector u,
+                                        FloatVector v) const {
+    const auto di = input_gradient(access, i);
+    if (!input_norm_.present()) return di;
+    return input_norm_.input_gradient(hn::Mul(di, at.input.gain), normed_merge(at, u, v), input_means_);
   }
 
   // dX
@@ -291,16 +291,18 @@ class BackwardRow {
 
   // dU
   template <class Access>
-  HWY_INLINE FloatVector x_sum_gradient(Access access, const Columns& at, int64_t i, FloatVector dm) const {
+  HWY_INLINE FloatVector x_sum_gradient(Access access, const Columns& at, int64_t i, FloatVector dm,
+                                        FloatVector u) const {
     const auto dx = x_out_gradient(access, at, i, dm);
     if (!x_norm_.present()) return dx;
-    return x_norm_.input_gradient(hn::Mul(dx, at.x.gain), normed_u(access, i), x_means_);
+    return x_norm_.input_gradient(hn::Mul(dx, at.x.gain), u, x_means_);
   }
 
   // dV
   template <class Access>
-  HWY_INLINE FloatVector y_sum_gradient(Access access, const Columns& at, int64_t i, FloatVector dm) const {
-    if (y_norm_.present()) dm = y_norm_.input_gradient(hn::Mul(dm, at.y.gain), normed_v(access, i), y_means_);
+  HWY_INLINE FloatVector y_sum_gradient(Access access, const Columns& at, int64_t i, FloatVector dm,
+                                        FloatVector v) const {
+    if (y_norm_.present()) dm = y_norm_.input_gradient(hn::Mul(dm, at.y.gain), v, y_means_);
     return hn::Add(dm, access.load(Floats(), d_y_sum_ + i));
   }
 
@@ -325,7 +327,6 @@ class BackwardRow {
   float* d_y_;
   T* d_branch_;
   const T* branch_;
-  float* dm_row_;
   float* db_row_;
   bool past_cache_;
 };
