@@ -19,6 +19,13 @@ using DoubleVector = hn::Vec<Doubles>;
 // to answer. Each array in one of a row's loops, so that memory has as much to do in each of them.
 inline constexpr int64_t kAhead = 2048;
 
+// As `prefetch`, where no row is null: loops that ask for each vector spend their time with that.
+template <class... Rows>
+HWY_INLINE void prefetch_all(int64_t i, Rows... rows) {
+  if (hn::MaxLanes(Floats()) < kLineFloats && i % kLineFloats != 0) return;
+  (__builtin_prefetch(rows + i, 0, 2), ...);
+}
+
 // Where a row waits as floats on its way to `row`: there, unless it is bfloat16.
 HWY_INLINE float* as_floats(float* row, float*) { return row; }
 HWY_INLINE float* as_floats(Bfloat16*, float* scratch) { return scratch; }

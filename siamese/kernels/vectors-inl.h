@@ -158,15 +158,8 @@ HWY_INLINE void for_each_vector(int64_t begin, int64_t end, const Body& body) {
 // which the rows of a loop fill, it would drive out what is still needed.
 template <class... Rows>
 HWY_INLINE void prefetch(int64_t i, Rows... rows) {
-  if (hn::MaxLanes(Floats()) < kLineFloats && i % kLineFloats != 0) return;
+  if (i % kLineFloats != 0) return;
   ((rows == nullptr ? void() : __builtin_prefetch(rows + i, 0, 2)), ...);
-}
-
-// The same where none is null: loops that ask for each vector spend their time with that.
-template <class... Rows>
-HWY_INLINE void prefetch_all(int64_t i, Rows... rows) {
-  if (hn::MaxLanes(Floats()) < kLineFloats && i % kLineFloats != 0) return;
-  (__builtin_prefetch(rows + i, 0, 2), ...);
 }
 
 // The sum over [begin, end) of what add(sum, i, access) adds to its lanes. Doubles: a product of two floats is exact in
