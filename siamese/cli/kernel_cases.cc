@@ -138,6 +138,19 @@ Operation peri(const Shape& shape) {
   return junction("junction peri, sandwich", {2, 2}, {4, 2}, inputs, pass);
 }
 
+// dit: rows of samples, each with a gate.
+Operation gated(const Shape& shape) {
+  constexpr int64_t kTokens = 64;
+  const int64_t samples = std::max<int64_t>(1, shape.rows / kTokens);
+  Tensors inputs;
+  ops::Junction pass = one_stream(inputs, {samples * kTokens, shape.cols});
+  pass.branch = pass.branch.view({samples, kTokens, shape.cols});
+  pass.y = pass.y.view({samples, kTokens, shape.cols});
+  inputs.push_back(leaf({samples, shape.cols}));
+  pass.gate = inputs.back();
+  return junction("junction pre, gated", {2, 2}, {4, 2}, inputs, pass);
+}
+
 Operation siamese_post(const Shape& shape) {
   Tensors inputs;
   ops::Junction pass = two_streams(inputs, shape);
@@ -291,8 +304,8 @@ std::vector<std::function<KernelCase()>> kernel_cases(int64_t rows, int64_t cols
   namespace of = kernel_cases_of;
   const of::Shape shape{rows, cols};
   std::vector<std::function<KernelCase()>> cases;
-  for (auto* const make : {&of::pre, &of::siamese_post, &of::siamese_hybrid, &of::post, &of::peri, &of::rms_norm,
-                           &of::layer_norm, &of::swiglu, &of::gelu, &of::rope, &of::modulate}) {
+  for (auto* const make : {&of::pre, &of::siamese_post, &of::siamese_hybrid, &of::post, &of::peri, &of::gated,
+                           &of::rms_norm, &of::layer_norm, &of::swiglu, &of::gelu, &of::rope, &of::modulate}) {
     cases.push_back([make, shape] { return of::forward_case(make(shape), shape.elements()); });
     cases.push_back([make, shape] { return of::backward_case(make(shape), shape.elements()); });
   }

@@ -17,21 +17,25 @@
 HWY_BEFORE_NAMESPACE();
 namespace siamese::kernels::HWY_NAMESPACE {
 
-// Which norms a junction has, as far as that is known when compiling.
-template <Presence kBranch, Presence kX, Presence kY, Presence kInput>
+// Which norms a junction has, and whether X is scaled, as far as that is known when compiling.
+template <Presence kBranch, Presence kX, Presence kY, Presence kInput, Presence kXScale = Presence::no>
 struct JunctionNorms {
-  static constexpr Presence branch = kBranch, x = kX, y = kY, input = kInput;
+  static constexpr Presence branch = kBranch, x = kX, y = kY, input = kInput, x_scale = kXScale;
 };
 
 template <bool kLayer, bool kTwo, class Known, class T>
 void forward_rows(const Junction& junction, const JunctionRowsOf<T>& rows, int64_t row_begin, int64_t row_end) {
+  std::fill_n(rows.scratch + 2 * junction.cols, junction.cols, 1.0F);  // ForwardRow::ones_in
   for (int64_t row = row_begin; row < row_end; ++row) forward_row<kLayer, kTwo, Known, T>(junction, rows, row);
 }
 
 template <bool kLayer, bool kTwo, class Known, class T>
 void backward_rows(const Junction& junction, const JunctionGradientsOf<T>& gradients, int64_t row_begin,
                    int64_t row_end) {
-  for (int64_t row = row_begin; row < row_end; ++row) backward_row<kLayer, kTwo, Known, T>(junction, gradients, row);
+  const BackwardScratch scratch(gradients.scratch, junction.cols);
+  for (int64_t row = row_begin; row < row_end; ++row) {
+    backward_row<kLayer, kTwo, Known, T>(junction, gradients, scratch, row);
+  }
 }
 
 // Calls run(two streams, which norms) with both as types. The norms of the schemes people train are known when
@@ -45,9 +49,10 @@ void with_norms(const Junction& junction, bool two_streams, const Run& run) {
   const bool input = junction.input_norm.present;
   if (two_streams) {
     using std::true_type;
-    if (!branch && x && y && input) return run(true_type(), JunctionNorms<kNo, kYes, kYes, kYes>());
-    if (!branch && !x && y && !input) return run(true_type(), JunctionNorms<kNo, kNo, kYes, kNo>());
-    return run(true_type(), JunctionNorms<kUnknown, kUnknown, kUnknown, kUnknown>());
+    const bool scale = junction.x_scale != nullptr;
+    if (!branch && x && y && input && !scale) return run(true_type(), JunctionNorms<kNo, kYes, kYes, kYes>());
+    if (!branch && !x && y && !input && scale) return run(true_type(), JunctionNorms<kNo, kNo, kYes, kNo, kYes>());
+    return run(true_type(), JunctionNorms<kUnknown, kUnknown, kUnknown, kUnknown, kUnknown>());
   }
   using std::false_type;
   if (!branch && y && !input) return run(false_type(), JunctionNorms<kNo, kNo, kYes, kNo>());
@@ -73,6 +78,7 @@ void backward_all(const Junction& junction, const JunctionGradientsOf<T>& gradie
                                     : backward_rows<false, decltype(two)::value, decltype(known), T>;
     run(junction, gradients, row_begin, row_end);
   });
+  hwy::FlushStream();
 }
 
 void junction_forward_of_floats(const Junction& junction, const JunctionRows& rows, int64_t row_begin,

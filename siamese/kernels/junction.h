@@ -1,6 +1,6 @@
 // What lies between two branches, one row at a time, in one pass over memory: the pending branch added to one or two
 // streams, their norms, the merge, and the norm of the branch input. With z the branch, all of width `cols`:
-//   b = R(z)                                  branch_norm; absent: b = z
+//   b = gate R(z)                             branch_norm; absent: gate z
 //   U = x + x_branch b;   V = y_skip y + y_branch b
 //   X = P(U);   Q(V)                          x_norm, y_norm; absent: the sum itself
 //   m = x_scale X + Q(V)                      one stream (x null): m = Q(V)
@@ -8,11 +8,11 @@
 // A norm is RMSNorm or LayerNorm, the same kind for all of a junction: N(v) = (v - mean) rstd gain + bias, mean 0 for
 // RMSNorm. Covers pre, lns, peri, olmo2 (one stream), post, deepnorm (y_skip = alpha, y_branch = 1; `input` is the new
 // stream), siamese and both sites of siamese(x=hybrid).
-// Backward recomputes everything from U, V (and z, when R is there) and the rows' statistics: nothing else is saved.
-// All arrays are dense [rows, cols] and start at row 0, whatever the range; statistics are [rows], gains [cols]. A
-// row's result does not depend on the range it is computed in. The branch, the branch input and their gradients are of
-// type T, floats or bfloat16; streams, gains and all that is computed are floats. Statistics are summed in double; the
-// sums of backward in float, lane by lane.
+// Backward recomputes everything from U, V (and z, when R or a gate is there) and the rows' statistics: nothing else is
+// saved. All arrays are dense [rows, cols] and start at row 0, whatever the range; statistics are [rows], gains [cols].
+// A row's result does not depend on the range it is computed in. The branch, the branch input and their gradients are
+// of type T, floats or bfloat16; streams, gains and all that is computed are floats. Statistics are summed in double;
+// the sums of backward in float, lane by lane.
 #pragma once
 
 #include <cstdint>
@@ -30,11 +30,14 @@ struct Junction {
   float y_skip = 1;
   float input_scale = 1;
   const float* x_scale = nullptr;  // [cols]; null: 1
+  const float* gate = nullptr;     // [cols], of every row of the range; null: 1
   RowNorm branch_norm;
   RowNorm x_norm;
   RowNorm y_norm;
   RowNorm input_norm;
 };
+
+inline constexpr int64_t kJunctionScratchRows = 4;
 
 // Null where something is absent. With a branch (or y_skip != 1) the sums are written; without, they are x and y.
 template <class T>
@@ -46,7 +49,7 @@ struct JunctionRowsOf {
   float* y_sum = nullptr;    // V
   float* x_out = nullptr;    // X, with x_norm
   T* input = nullptr;        // null: not wanted (olmo2 reads V itself)
-  float* scratch = nullptr;  // `cols` floats of this thread's own; only with an input_norm and bfloat16
+  float* scratch = nullptr;  // kJunctionScratchRows * cols floats of this thread's own
 };
 using JunctionRows = JunctionRowsOf<float>;
 
@@ -56,7 +59,7 @@ void junction_forward(const Junction& junction, const JunctionRowsOf<Bfloat16>& 
 
 template <class T>
 struct JunctionGradientsOf {
-  // What forward saw or wrote: z only with branch_norm; U and V are x and y when nothing was added.
+  // What forward saw or wrote: z only with branch_norm or gate; U and V are x and y when nothing was added.
   const T* branch = nullptr;
   const float* x_sum = nullptr;
   const float* y_sum = nullptr;
@@ -65,11 +68,12 @@ struct JunctionGradientsOf {
   const float* d_y_sum = nullptr;
   const T* d_input = nullptr;
   // Overwritten; null: not wanted.
-  float* d_x = nullptr;  // d_x, d_y and d_branch hold intermediates on the way: none may be one of the inputs
+  float* d_x = nullptr;  // none of d_x, d_y and d_branch may be one of the inputs
   float* d_y = nullptr;
   T* d_branch = nullptr;
   // ADDED to, row after row.
   float* d_x_scale = nullptr;
+  float* d_gate = nullptr;  // only with d_branch
   RowNormGradient branch_norm;
   RowNormGradient x_norm;
   RowNormGradient y_norm;
@@ -77,8 +81,6 @@ struct JunctionGradientsOf {
   float* scratch = nullptr;  // kJunctionScratchRows * cols floats of this thread's own
 };
 using JunctionGradients = JunctionGradientsOf<float>;
-
-inline constexpr int64_t kJunctionScratchRows = 3;
 
 void junction_backward(const Junction& junction, const JunctionGradients& gradients, int64_t row_begin,
                        int64_t row_end);

@@ -2,16 +2,16 @@
 //
 // Four steps, each one loop over the row; what a step wrote is still in the nearest cache when the next one reads it:
 //   1  branch_statistics   mean and rstd of z                                 only with a branch_norm R
-//   2  add_branch          b = R(z),  U = x + x_branch b,  V = y_skip y + y_branch b,  mean and rstd of U and V
+//   2  add_branch          b = gate R(z),  U = x + x_branch b,  V = y_skip y + y_branch b,  mean and rstd of U and V
 //   3  merge               X = P(U),  m = x_scale X + Q(V),  mean and rstd of m
 //   4  normalise_merge     input = input_scale I(m)                           only with an input_norm I
 // Without I step 3 already writes input = input_scale m. Without `input` the row ends after step 2.
 //
 // Who owns what: every array is the caller's; the pointers of ForwardRow stand at the row's first element.
-//   read     branch (z), x, y; gains, biases, x_scale          branch and x may be null
-//   written  y_sum (V) in 2; x_sum (U) in 2 or, beside an x_norm, in 3; x_out (X) in 3, where U waits from 2 to 3;
-//            input in 3 (m, when I follows; m of a bfloat16 input in the scratch) and 4; the norms' mean and rstd at
-//            the end of the step that sums them
+//   read     branch (z), x, y; gains, biases, x_scale, gate          branch and x may be null
+//   written  x_sum (U), y_sum (V) and x_out (X) in 3, past the caches; input in 3 (m, when I follows; m of a bfloat16
+//            input in the scratch) and 4; the norms' mean and rstd at the end of the step that sums them
+//   scratch  from 2 to 3 U waits there, and V in the place of m. Without `input` both are written in 2.
 // No written array may be one of the read ones or another written one.
 #include <cstdint>
 
@@ -39,10 +39,11 @@ class ForwardRow {
         y_skip_(junction.y_skip),
         input_scale_(junction.input_scale),
         x_scale_(junction.x_scale),
-        branch_norm_(junction.branch_norm, row),
-        x_norm_(junction.x_norm, row),
-        y_norm_(junction.y_norm, row),
-        input_norm_(junction.input_norm, row),
+        gate_(junction.gate),
+        branch_norm_(junction.branch_norm, row, ones_in(rows.scratch)),
+        x_norm_(junction.x_norm, row, ones_in(rows.scratch)),
+        y_norm_(junction.y_norm, row, ones_in(rows.scratch)),
+        input_norm_(junction.input_norm, row, ones_in(rows.scratch)),
         branch_(row_or_null(rows.branch, row * cols_)),
         x_(row_or_null(rows.x, row * cols_)),
         y_(rows.y + row * cols_),
@@ -51,9 +52,10 @@ class ForwardRow {
         x_out_(row_or_null(rows.x_out, row * cols_)),
         input_(row_or_null(rows.input, row * cols_)),
         merged_(as_floats(input_, rows.scratch)),
-        u_waits_(kTwo && x_norm_.present() && x_sum_ != nullptr && input_ != nullptr),
-        past_cache_(u_waits_ && can_store_past_cache(x_sum_, cols_)),
-        u_row_(u_waits_ ? x_out_ : x_sum_) {}
+        past_cache_(input_ != nullptr && stores_past_cache(x_sum_) && stores_past_cache(y_sum_) &&
+                    stores_past_cache(x_out_)),
+        u_row_(input_ != nullptr ? rows.scratch + cols_ : x_sum_),
+        v_row_(input_ != nullptr ? merged_ : y_sum_) {}
 
   HWY_INLINE void run() {
     if (branch_norm_.present() && branch_ != nullptr) branch_statistics();
@@ -68,7 +70,7 @@ class ForwardRow {
     const Floats d;
     RowSums<kLayer> sums;
     for_each_vector(0, cols_, [&](int64_t i, auto access) HWY_ATTR {
-      prefetch(i, y_, y_sum_);
+      prefetch_all(kAhead + i, y_);
       const auto z = access.load(d, branch_ + i);
       sums.add(z, z);
     });
@@ -83,7 +85,11 @@ class ForwardRow {
     RowSums<kLayer> u_sums;
     RowSums<kLayer> v_sums;
     for_each_vector(0, cols_, [&](int64_t i, auto access) HWY_ATTR {
-      prefetch(i, x_out_, input_);
+      if (past_cache_) {
+        prefetch_all(kAhead + i, input_);
+      } else {
+        prefetch(kAhead + i, input_, x_sum_, y_sum_, x_out_);
+      }
       const auto b = normed_branch(access, i);
       auto v = access.load(d, y_ + i);
       if constexpr (kTwo) {
@@ -97,7 +103,7 @@ class ForwardRow {
       }
       if (HWY_LIKELY(y_sum_ != nullptr)) {
         v = hn::MulAdd(b, y_branch, hn::Mul(v, y_skip));
-        access.store(v, d, y_sum_ + i);
+        access.store(v, d, v_row_ + i);
       }
       v = access.zero_outside(d, v);
       if (y_norm_.present()) v_sums.add(v, v);
@@ -109,15 +115,25 @@ class ForwardRow {
   HWY_INLINE void merge() {
     const Floats d;
     const float* const u_row = x_sum_ == nullptr ? x_ : u_row_;
-    const float* const v_row = y_sum_ == nullptr ? y_ : y_sum_;
+    const float* const v_row = y_sum_ == nullptr ? y_ : v_row_;
     const auto scale = hn::Set(d, input_scale_);
     RowSums<kLayer> sums;
     for_each_vector(0, cols_, [&](int64_t i, auto access) HWY_ATTR {
-      prefetch(cols_ + i, branch_, x_, y_);
-      if (!input_norm_.present()) prefetch(cols_ + i, x_sum_through_cache(), y_sum_);
-      auto merged = access.load(d, v_row + i);
-      if (y_norm_.present()) merged = y_norm_.affine(access, i, y_norm_.normalised(merged));
-      if constexpr (kTwo) merged = hn::Add(scaled_x(access, i, access.load(d, u_row + i)), merged);
+      prefetch(kAhead + i, branch_);
+      prefetch_all(kAhead + i, y_);
+      if constexpr (kTwo) prefetch_all(kAhead + i, x_);
+      // All loads before the first store: rows of different arrays often stand at the same place in their pages, and
+      // a load right after a store at such a place waits for it.
+      const auto v = access.load(d, v_row + i);
+      const auto u = kTwo ? access.load(d, u_row + i) : v;
+      auto merged = y_norm_.present() ? y_norm_.affine(access, i, y_norm_.normalised(v)) : v;
+      if constexpr (kTwo) {
+        const auto x = x_norm_.present() ? x_norm_.affine(access, i, x_norm_.normalised(u)) : u;
+        merged = hn::Add(scales_x() ? hn::Mul(x, access.load(d, x_scale_ + i)) : x, merged);
+        if (HWY_LIKELY(x_sum_ != nullptr)) store_result(access, past_cache_, u, x_sum_ + i);
+        if (x_norm_.present()) store_result(access, past_cache_, x, x_out_ + i);
+      }
+      if (HWY_LIKELY(y_sum_ != nullptr)) store_result(access, past_cache_, v, y_sum_ + i);
       if (input_norm_.present()) {
         access.store(merged, d, merged_ + i);
         merged = access.zero_outside(d, merged);
@@ -133,7 +149,6 @@ class ForwardRow {
     const Floats d;
     const auto scale = hn::Set(d, input_scale_);
     for_each_vector(0, cols_, [&](int64_t i, auto access) HWY_ATTR {
-      prefetch(cols_ + i, x_sum_through_cache(), y_sum_);
       const auto normed = input_norm_.normalised(access.load(d, merged_ + i));
       access.store(hn::Mul(input_norm_.affine(access, i, normed), scale), d, input_ + i);
     });
@@ -143,29 +158,27 @@ class ForwardRow {
   template <class Access>
   HWY_INLINE FloatVector normed_branch(Access access, int64_t i) const {
     if (HWY_UNLIKELY(branch_ == nullptr)) return hn::Zero(Floats());
-    const auto z = access.load(Floats(), branch_ + i);
-    return branch_norm_.present() ? branch_norm_.affine(access, i, branch_norm_.normalised(z)) : z;
+    auto b = access.load(Floats(), branch_ + i);
+    if (branch_norm_.present()) b = branch_norm_.affine(access, i, branch_norm_.normalised(b));
+    if (HWY_UNLIKELY(gate_ != nullptr)) b = hn::Mul(b, access.load(Floats(), gate_ + i));
+    return b;
   }
 
-  // x_scale X from U, on whose last reading X and a waiting U are written.
-  template <class Access>
-  HWY_INLINE FloatVector scaled_x(Access access, int64_t i, FloatVector value) const {
-    const Floats d;
-    if (x_norm_.present()) {
-      if (u_waits_) store_result(access, past_cache_, value, x_sum_ + i);
-      value = x_norm_.affine(access, i, x_norm_.normalised(value));
-      access.store(value, d, x_out_ + i);
-    }
-    if (HWY_UNLIKELY(x_scale_ != nullptr)) value = hn::Mul(value, access.load(d, x_scale_ + i));
-    return value;
+  HWY_INLINE bool scales_x() const {
+    return Known::x_scale == Presence::unknown ? x_scale_ != nullptr : Known::x_scale == Presence::yes;
   }
 
-  // Prefetching what is stored past the caches would bring in what that store avoids.
-  HWY_INLINE float* x_sum_through_cache() const { return past_cache_ ? nullptr : x_sum_; }
+  // Behind the rows of m and U stands a gain for norms without one.
+  HWY_INLINE const float* ones_in(const float* scratch) const { return scratch + 2 * cols_; }
+
+  HWY_INLINE bool stores_past_cache(const float* rows) const {
+    return rows == nullptr || can_store_past_cache(rows, cols_);
+  }
 
   int64_t cols_;
   float x_branch_, y_branch_, y_skip_, input_scale_;
   const float* x_scale_;
+  const float* gate_;
   RowNormAt<kLayer, Known::branch> branch_norm_;
   RowNormAt<kLayer, Known::x> x_norm_;
   RowNormAt<kLayer, Known::y> y_norm_;
@@ -178,11 +191,11 @@ class ForwardRow {
   float* x_out_;
   T* input_;
   float* merged_;  // m on the way to I
-  // Nobody but backward reads U when X is normalised. So it waits in X's place and goes to x_sum at its last reading,
-  // past the caches: a plain store would first fetch from memory what it overwrites.
-  bool u_waits_;
+  // Streams are next read after a whole branch. So they wait near by and are written at their last reading, past the
+  // caches: a plain store would first fetch from memory what it overwrites. The input is what the branch reads at once.
   bool past_cache_;
   float* u_row_;
+  float* v_row_;
 };
 
 // Everything is inlined: a loop's running sums and the pointers above would otherwise live in memory.

@@ -1,5 +1,5 @@
-// The steps a junction's row is made of, included once per SIMD target: sums over a row in double, the statistics of a
-// norm from them, and a norm forward and backward by the vector.
+// The steps a junction's rows are made of, included once per SIMD target: sums over a row in double, the statistics of
+// a norm from them, and a norm forward and backward by the vector.
 #include "siamese/kernels/vectors-inl.h"
 
 #if defined(SIAMESE_KERNELS_ROW_STEPS_INL_H_) == defined(HWY_TARGET_TOGGLE)
@@ -14,6 +14,17 @@ namespace siamese::kernels::HWY_NAMESPACE {
 
 using FloatVector = hn::Vec<Floats>;
 using DoubleVector = hn::Vec<Doubles>;
+
+// How far ahead of a loop a junction's arrays are prefetched, in elements: about a microsecond, more than memory takes
+// to answer. Each array in one of a row's loops, so that memory has as much to do in each of them.
+inline constexpr int64_t kAhead = 2048;
+
+// As `prefetch`, where no row is null: loops that ask for each vector spend their time with that.
+template <class... Rows>
+HWY_INLINE void prefetch_all(int64_t i, Rows... rows) {
+  if (hn::MaxLanes(Floats()) < kLineFloats && i % kLineFloats != 0) return;
+  (__builtin_prefetch(rows + i, 0, 2), ...);
+}
 
 // Where a row waits as floats on its way to `row`: there, unless it is bfloat16.
 HWY_INLINE float* as_floats(float* row, float*) { return row; }
@@ -91,15 +102,26 @@ struct NormMeans {
   float product = 0;
 };
 
+// Gain and bias of a norm at one vector of columns.
+struct AffineVectors {
+  FloatVector gain;
+  FloatVector bias;  // LayerNorm only
+};
+
 // One norm at one row, with everything it needs in itself: what lies in memory might be overwritten by any store of a
 // float, as far as the compiler knows, and would be loaded again for each vector. kLayer: LayerNorm, else RMSNorm.
 // kPresence: whether the norm is there, as far as that is known when compiling; a loop that asks for each vector is
-// slow.
-template <bool kLayer, Presence kPresence>
+// slow. The same goes for a gain: without one it is `ones`, and only with kMayLackGain may those be null as well.
+template <bool kLayer, Presence kPresence, bool kMayLackGain = false>
 class RowNormAt {
  public:
-  RowNormAt(const RowNorm& norm, int64_t row)
-      : present_(norm.present), gain_(norm.gain), bias_(norm.bias), eps_(norm.eps), mean_(norm.mean), rstd_(norm.rstd) {
+  RowNormAt(const RowNorm& norm, int64_t row, const float* ones)
+      : present_(norm.present),
+        gain_(norm.gain == nullptr ? ones : norm.gain),
+        bias_(norm.bias),
+        eps_(norm.eps),
+        mean_(norm.mean),
+        rstd_(norm.rstd) {
     if (!present()) return;
     if constexpr (kLayer) mean_ += row;
     rstd_ += row;
@@ -134,30 +156,25 @@ class RowNormAt {
     return hn::Mul(value, scale);
   }
 
-  // gain * normalised + bias
   template <class Access>
-  HWY_INLINE FloatVector affine(Access access, int64_t i, FloatVector normed) const {
+  HWY_INLINE AffineVectors affine_at(Access access, int64_t i) const {
     const Floats d;
-    if (HWY_LIKELY(gain_ != nullptr)) normed = hn::Mul(normed, access.load(d, gain_ + i));
-    if (has(bias_)) normed = hn::Add(normed, access.load(d, bias_ + i));
+    AffineVectors at{hn::Zero(d), hn::Zero(d)};
+    if (!present()) return at;
+    at.gain = kMayLackGain ? load_or(access, d, gain_, i, 1) : access.load(d, gain_ + i);
+    if (kLayer && HWY_LIKELY(bias_ != nullptr)) at.bias = access.load(d, bias_ + i);
+    return at;
+  }
+
+  // gain * normalised + bias
+  HWY_INLINE FloatVector affine(const AffineVectors& at, FloatVector normed) const {
+    normed = hn::Mul(normed, at.gain);
+    if (kLayer && HWY_LIKELY(bias_ != nullptr)) normed = hn::Add(normed, at.bias);
     return normed;
   }
-
-  // dy gain: what the sums of backward are over.
   template <class Access>
-  HWY_INLINE FloatVector gained(Access access, int64_t i, FloatVector dy) const {
-    if (HWY_LIKELY(gain_ != nullptr)) dy = hn::Mul(dy, access.load(Floats(), gain_ + i));
-    return dy;
-  }
-
-  // Adds dy normalised to the gradient of the gain, dy to that of the bias.
-  template <class Access>
-  HWY_INLINE void add_gradient(Access access, int64_t i, FloatVector dy, FloatVector normed,
-                               const RowNormGradient& to) const {
-    const Floats d;
-    if (HWY_LIKELY(to.gain != nullptr))
-      access.store(hn::MulAdd(dy, normed, access.load(d, to.gain + i)), d, to.gain + i);
-    if (has(to.bias)) access.store(hn::Add(dy, access.load(d, to.bias + i)), d, to.bias + i);
+  HWY_INLINE FloatVector affine(Access access, int64_t i, FloatVector normed) const {
+    return affine(affine_at(access, i), normed);
   }
 
   // rstd (g - mean(g) - normalised mean(g normalised)), the first mean for LayerNorm only.
@@ -169,11 +186,6 @@ class RowNormAt {
   }
 
  private:
-  // Which way the usual case goes: LayerNorm has a bias, RMSNorm has none.
-  HWY_INLINE static bool has(const float* bias) {
-    return kLayer ? HWY_LIKELY(bias != nullptr) : HWY_UNLIKELY(bias != nullptr);
-  }
-
   bool present_;
   const float* gain_;
   const float* bias_;
@@ -182,6 +194,34 @@ class RowNormAt {
   float* rstd_;
   float row_mean_ = 0;
   float row_rstd_ = 1;
+};
+
+// Where the gradients of a norm's gain and bias are added up: dy normalised and dy.
+template <bool kLayer>
+class AffineGradient {
+ public:
+  // `unwanted`: where what is not wanted goes.
+  AffineGradient(const RowNormGradient& to, float* unwanted)
+      : gain_(to.gain == nullptr ? unwanted : to.gain), bias_(to.bias == nullptr ? unwanted : to.bias) {}
+
+  template <class Access>
+  HWY_INLINE AffineVectors load(Access access, int64_t i) const {
+    const Floats d;
+    return {access.load(d, gain_ + i), kLayer ? access.load(d, bias_ + i) : hn::Zero(d)};
+  }
+
+  // What was loaded, with this row added.
+  template <class Access>
+  HWY_INLINE void store(Access access, int64_t i, const AffineVectors& before, FloatVector dy,
+                        FloatVector normed) const {
+    const Floats d;
+    access.store(hn::MulAdd(dy, normed, before.gain), d, gain_ + i);
+    if constexpr (kLayer) access.store(hn::Add(dy, before.bias), d, bias_ + i);
+  }
+
+ private:
+  float* gain_;
+  float* bias_;
 };
 
 }  // namespace siamese::kernels::HWY_NAMESPACE

@@ -125,7 +125,7 @@ HWY_INLINE WeightedRows mixed(const StreamMix& mix, const float* weights, const 
 }
 
 template <bool kLayer>
-using MixNorm = RowNormAt<kLayer, Presence::unknown>;
+using MixNorm = RowNormAt<kLayer, Presence::unknown, /*kMayLackGain=*/true>;
 
 template <bool kLayer>
 HWY_INLINE void norm_row(MixNorm<kLayer>& norm, int64_t cols, float* row) {
@@ -153,7 +153,7 @@ void mix_row(const StreamMix& mix, const StreamMixRows& rows, int64_t row) {
     }
     sum.sum(mix.cols, rows.outputs[static_cast<size_t>(j)] + at);
   }
-  MixNorm<kLayer> norm(mix.norm, row);
+  MixNorm<kLayer> norm(mix.norm, row, nullptr);
   if (norm.present()) norm_row(norm, mix.cols, rows.outputs[0] + at);
 }
 
@@ -163,12 +163,13 @@ HWY_INLINE void norm_row_backward(MixNorm<kLayer>& norm, const float* dy, const 
                                   float* before, float* gained) {
   const Floats d;
   norm.load_statistics();
+  const AffineGradient<kLayer> gradients(gradient, gained);  // overwritten below
   RowSums<kLayer> sums;
   for_each_vector(0, cols, [&](int64_t i, auto access) HWY_ATTR {
     const auto dy_i = access.load(d, dy + i);
     const auto normed = access.zero_outside(d, norm.normalised(access.load(d, before + i)));
-    const auto g = norm.gained(access, i, dy_i);
-    norm.add_gradient(access, i, dy_i, normed, gradient);
+    const auto g = hn::Mul(dy_i, norm.affine_at(access, i).gain);
+    gradients.store(access, i, gradients.load(access, i), dy_i, normed);
     access.store(normed, d, before + i);
     access.store(g, d, gained + i);
     sums.add(g, normed);
@@ -246,7 +247,7 @@ void mix_row_backward(const StreamMix& mix, const StreamMixGradients& g, int64_t
   const PerStream<const float> streams = rows_at(g.streams, at);
   const float* const matrix = mix.matrix + matrix_at;
   GivenGradients given = given_gradients(mix, g, at);
-  MixNorm<kLayer> norm(mix.norm, row);
+  MixNorm<kLayer> norm(mix.norm, row, nullptr);
   if (norm.present() && given.count > 0) {
     mixed(mix, matrix, streams).sum(cols, g.scratch);
     norm_row_backward(norm, given.rows[0], g.norm, cols, g.scratch, g.scratch + cols);

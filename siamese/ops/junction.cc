@@ -1,13 +1,13 @@
 // The op junction: schema, autograd pair, C++ call. The mathematics is in ops/junction.h, the letters are from there.
 //
-//   junction_forward    z, x, y, scale, gains -> V, X, input, U, statistics       what is not made: without elements
-//   junction_backward   dV, dX, dinput, z, U, V, scale, gains, statistics -> gradients, in the order of the arguments
+//   junction_forward    z, x, y, scale, gains, gate -> V, X, input, U, statistics       what is not made: no elements
+//   junction_backward   dV, dX, dinput, z, U, V, scale, gains, statistics, gate -> gradients, in forward's order
 //   junction            the pair: V, X, input and, where X has a norm, U, which carries no gradient
 //
 // No output is an input: where nothing is added V is y itself, where nothing stands between the input is V; then they
 // are not made. ops::junction puts the tensor that is meant in their place.
 // What lives from forward to backward: U and V, which stand for x and y, so a caller's x and y are let go where a sum
-// took their place; z only if it has a norm; gains and scales; the statistics.
+// took their place; z only if it has a norm or a gate; gains and scales; the statistics.
 #include "siamese/ops/junction.h"
 
 #include <algorithm>
@@ -29,7 +29,7 @@ using Numbers = std::array<double, kNorms>;
 // ---- The parts: arguments of the schema into tensors and plan.
 
 PerSlot slots(Given branch, Given x, const at::Tensor& y, Given x_scale, Given branch_gain, Given branch_bias,
-              Given x_gain, Given x_bias, Given y_gain, Given y_bias, Given input_gain, Given input_bias) {
+              Given x_gain, Given x_bias, Given y_gain, Given y_bias, Given input_gain, Given input_bias, Given gate) {
   PerSlot result;
   result[kY] = y;
   result[kBranch] = or_undefined(branch);
@@ -40,6 +40,7 @@ PerSlot slots(Given branch, Given x, const at::Tensor& y, Given x_scale, Given b
        {&branch_gain, &branch_bias, &x_gain, &x_bias, &y_gain, &y_bias, &input_gain, &input_bias}) {
     result[slot++] = or_undefined(*affine);
   }
+  result[kGate] = or_undefined(gate);
   return result;
 }
 
@@ -47,9 +48,9 @@ template <Made (*kKernel)(const PerSlot&, const JunctionPlan&)>
 Made forward_part(Given branch, Given x, const at::Tensor& y, Given x_scale, Given branch_gain, Given branch_bias,
                   Given x_gain, Given x_bias, Given y_gain, Given y_bias, Given input_gain, Given input_bias,
                   double x_branch, double y_branch, double y_skip, double input_scale, Flags norms, Flags layer,
-                  Numbers eps, bool half_input) {
-  const PerSlot given =
-      slots(branch, x, y, x_scale, branch_gain, branch_bias, x_gain, x_bias, y_gain, y_bias, input_gain, input_bias);
+                  Numbers eps, bool half_input, Given gate) {
+  const PerSlot given = slots(branch, x, y, x_scale, branch_gain, branch_bias, x_gain, x_bias, y_gain, y_bias,
+                              input_gain, input_bias, gate);
   const JunctionPlan plan{x_branch, y_branch, y_skip, input_scale, norms, layer, eps, half_input};
   return kKernel(given, plan.given(given));
 }
@@ -60,10 +61,10 @@ tensor_list backward_part(Given d_y_sum, Given d_x_out, Given d_input, Given bra
                           Given x_bias, Given y_gain, Given y_bias, Given input_gain, Given input_bias,
                           const at::Tensor& statistics, double x_branch, double y_branch, double y_skip,
                           double input_scale, Flags norms, Flags layer, Numbers eps, Wanted wanted, bool half_input,
-                          bool half_branch) {
+                          bool half_branch, Given gate) {
   const Returning returning{or_undefined(d_y_sum), or_undefined(d_x_out), or_undefined(d_input),
                             slots(branch, x_sum, y_sum, x_scale, branch_gain, branch_bias, x_gain, x_bias, y_gain,
-                                  y_bias, input_gain, input_bias),
+                                  y_bias, input_gain, input_bias, gate),
                             statistics};
   const JunctionPlan plan{x_branch, y_branch, y_skip, input_scale, norms, layer, eps, half_input, half_branch};
   const PerSlot gradients = kKernel(returning, plan.given(returning.saved), wanted);
@@ -82,19 +83,19 @@ auto call(const Op& op, const PerSlot& t, const JunctionPlan& plan) {
                  as_optional(t[kGains + 1]), as_optional(t[kGains + 2]), as_optional(t[kGains + 3]),
                  as_optional(t[kGains + 4]), as_optional(t[kGains + 5]), as_optional(t[kGains + 6]),
                  as_optional(t[kGains + 7]), plan.x_branch, plan.y_branch, plan.y_skip, plan.input_scale, plan.norms,
-                 plan.layer, plan.eps, plan.half_input);
+                 plan.layer, plan.eps, plan.half_input, as_optional(t[kGate]));
 }
 
 PerSlot call_backward(const Returning& returning, const JunctionPlan& plan, const Wanted& wanted) {
   static const auto op = find_op("junction_backward", backward_part<fused_backward>);
   const PerSlot& t = returning.saved;
-  const tensor_list made =
-      op.call(as_optional(returning.d_y_sum), as_optional(returning.d_x_out), as_optional(returning.d_input),
-              as_optional(t[kBranch]), as_optional(t[kX]), t[kY], as_optional(t[kXScale]), as_optional(t[kGains]),
-              as_optional(t[kGains + 1]), as_optional(t[kGains + 2]), as_optional(t[kGains + 3]),
-              as_optional(t[kGains + 4]), as_optional(t[kGains + 5]), as_optional(t[kGains + 6]),
-              as_optional(t[kGains + 7]), returning.statistics, plan.x_branch, plan.y_branch, plan.y_skip,
-              plan.input_scale, plan.norms, plan.layer, plan.eps, wanted, plan.half_input, plan.half_branch);
+  const tensor_list made = op.call(
+      as_optional(returning.d_y_sum), as_optional(returning.d_x_out), as_optional(returning.d_input),
+      as_optional(t[kBranch]), as_optional(t[kX]), t[kY], as_optional(t[kXScale]), as_optional(t[kGains]),
+      as_optional(t[kGains + 1]), as_optional(t[kGains + 2]), as_optional(t[kGains + 3]), as_optional(t[kGains + 4]),
+      as_optional(t[kGains + 5]), as_optional(t[kGains + 6]), as_optional(t[kGains + 7]), returning.statistics,
+      plan.x_branch, plan.y_branch, plan.y_skip, plan.input_scale, plan.norms, plan.layer, plan.eps, wanted,
+      plan.half_input, plan.half_branch, as_optional(t[kGate]));
   const Wanted within = plan.within(wanted, t);
   PerSlot result;
   for (size_t slot = 0; slot < kSlots; ++slot) result[slot] = if_wanted(within[slot], made[slot]);
@@ -134,7 +135,7 @@ std::pair<JunctionPlan, std::vector<bool>> kept(AutogradContext* context) {
 }
 
 bool any_in_place(const PerSlot& saved, const Wanted& wanted) {
-  for (size_t slot = kXScale; slot < kSlots; ++slot) {
+  for (size_t slot = kXScale; slot < kGate; ++slot) {
     if (wanted[slot] && adds_in_place(saved[slot])) return true;
   }
   return false;
@@ -155,7 +156,7 @@ class Pair : public torch::autograd::Function<Pair> {
     const auto [y_sum, x_out, input, x_sum, statistics] = call(op, tensors, plan);
     context->set_materialize_grads(false);
     mark_constants(context, plan, {y_sum, x_out, input, x_sum});
-    if (!plan.norms[kOfBranch]) tensors[kBranch] = at::Tensor();
+    if (!plan.norms[kOfBranch] && !plan.has_gate) tensors[kBranch] = at::Tensor();
     if (plan.adds_to_x()) tensors[kX] = plan.makes_x_sum() ? x_sum : x_out;
     if (plan.makes_y_sum()) tensors[kY] = y_sum;
     tensor_list saved(tensors.begin(), tensors.end());
@@ -175,9 +176,12 @@ class Pair : public torch::autograd::Function<Pair> {
     std::copy_n(saved.begin(), kSlots, returning.saved.begin());
     const JunctionPlan plan = numbers.given(returning.saved);
     const BelowAutograd below;
+    // Then one array less is written. The op itself does not give one tensor twice.
+    const bool one_for_both = wanted[kBranch] && wanted[kY] && plan.y_gradient_is_the_branchs();
+    if (one_for_both) wanted[kBranch] = false;
     const bool in_place = any_in_place(returning.saved, wanted) && has_kernel(returning.saved[kY], plan);
-    const PerSlot gradients =
-        in_place ? backward_in_place(returning, plan, wanted) : call_backward(returning, plan, wanted);
+    PerSlot gradients = in_place ? backward_in_place(returning, plan, wanted) : call_backward(returning, plan, wanted);
+    if (one_for_both) gradients[kBranch] = gradients[kY];
     tensor_list result = {at::Tensor(), at::Tensor()};  // for plan and present
     for (size_t slot = 0; slot < kSlots; ++slot) {
       if (present[slot]) result.push_back(gradients[slot]);
@@ -219,9 +223,9 @@ template <Outputs (*kRun)(const PerSlot&, const JunctionPlan&)>
 Outputs whole(Given branch, Given x, const at::Tensor& y, Given x_scale, Given branch_gain, Given branch_bias,
               Given x_gain, Given x_bias, Given y_gain, Given y_bias, Given input_gain, Given input_bias,
               double x_branch, double y_branch, double y_skip, double input_scale, Flags norms, Flags layer,
-              Numbers eps, bool half_input) {
-  const PerSlot given =
-      slots(branch, x, y, x_scale, branch_gain, branch_bias, x_gain, x_bias, y_gain, y_bias, input_gain, input_bias);
+              Numbers eps, bool half_input, Given gate) {
+  const PerSlot given = slots(branch, x, y, x_scale, branch_gain, branch_bias, x_gain, x_bias, y_gain, y_bias,
+                              input_gain, input_bias, gate);
   const JunctionPlan plan{x_branch, y_branch, y_skip, input_scale, norms, layer, eps, half_input};
   return kRun(given, plan.given(given));
 }
@@ -234,7 +238,7 @@ TORCH_LIBRARY_FRAGMENT(siamese, library) {
   const std::string plan =
       "float x_branch, float y_branch, float y_skip, float input_scale, bool[4] norms, bool[4] layer, float[4] eps";
   const std::string given =
-      "(Tensor? branch, Tensor? x, Tensor y, " + affine + ", " + plan + ", bool half_input=False)";
+      "(Tensor? branch, Tensor? x, Tensor y, " + affine + ", " + plan + ", bool half_input=False, Tensor? gate=None)";
   const std::string outputs = "Tensor y_sum, Tensor x_out, Tensor input, Tensor x_sum";
   define_pair(library, "junction" + given + " -> (" + outputs + ")", whole<record>, whole<only_compute>);
   define_part(library, "junction_forward" + given + " -> (" + outputs + ", Tensor statistics)",
@@ -243,7 +247,7 @@ TORCH_LIBRARY_FRAGMENT(siamese, library) {
               "junction_backward(Tensor? d_y_sum, Tensor? d_x_out, Tensor? d_input, Tensor? branch, Tensor? x_sum, "
               "Tensor y_sum, " +
                   affine + ", Tensor statistics, " + plan +
-                  ", bool[12] wanted, bool half_input=False, bool half_branch=False) -> Tensor[]",
+                  ", bool[13] wanted, bool half_input=False, bool half_branch=False, Tensor? gate=None) -> Tensor[]",
               backward_part<plain_backward>, backward_part<fused_backward>, backward_part<meta_backward>);
 }
 

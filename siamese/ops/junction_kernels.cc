@@ -18,6 +18,7 @@
 #include "siamese/ops/mode.h"
 #include "siamese/ops/partials.h"
 #include "siamese/ops/pointers.h"
+#include "siamese/ops/sample_partials.h"
 
 namespace siamese::ops::junction_op {
 
@@ -63,6 +64,7 @@ PerSlot meta_backward(const Returning& returning, const JunctionPlan& plan, cons
   for (size_t slot = 0; slot < kSlots; ++slot) {
     if (!wanted[slot]) continue;
     gradients[slot] = slot < kXScale ? empty_dense(y) : at::empty_symint({y.sym_size(-1)}, y.options());
+    if (slot == kGate) gradients[slot] = at::empty_symint({y.sym_size(0), y.sym_size(-1)}, y.options());
     if (slot == kBranch) gradients[slot] = at::empty_symint(y.sym_sizes(), half_if(plan.half_branch, y));
   }
   return gradients;
@@ -116,10 +118,18 @@ kernels::Junction pointed(const JunctionPlan& plan, const PerSlot& given, const 
   return numbers;
 }
 
+// Without a gate all rows are alike.
+int64_t samples_of(const PerSlot& given) { return given[kGate].defined() ? given[kY].size(0) : 1; }
+
+kernels::Junction gated(kernels::Junction numbers, const at::Tensor& gate, int64_t sample) {
+  if (gate.defined()) numbers.gate = gate.const_data_ptr<float>() + sample * numbers.cols;
+  return numbers;
+}
+
 // The slots whose gradients are sums over rows, with the kernel's pointers to this part's sums.
 std::vector<size_t> summed_slots(const Wanted& wanted) {
   std::vector<size_t> slots;
-  for (size_t slot = kXScale; slot < kSlots; ++slot) {
+  for (size_t slot = kXScale; slot < kGate; ++slot) {
     if (wanted[slot]) slots.push_back(slot);
   }
   return slots;
@@ -172,12 +182,15 @@ void kernel_forward(const PerSlot& given, const JunctionPlan& plan, const Made& 
   // Without a norm of its own X is U.
   if (plan.adds_to_x()) rows.x_sum = (plan.norms[kOfX] ? x_sum : x_out).mutable_data_ptr<float>();
   if (plan.makes_input()) rows.input = writable_of<T>(input);
+  const SampleRows samples(rows_of(y), samples_of(given));
   at::parallel_for(0, rows_of(y), row_grain(numbers.cols), [&](int64_t begin, int64_t end) {
     static thread_local std::vector<float> scratch;
-    scratch.resize(static_cast<size_t>(numbers.cols));
+    scratch.resize(static_cast<size_t>(kernels::kJunctionScratchRows * numbers.cols));
     kernels::JunctionRowsOf<T> mine = rows;
     mine.scratch = scratch.data();
-    kernels::junction_forward(numbers, mine, begin, end);
+    samples.for_each(begin, end, [&](int64_t first, int64_t last, int64_t sample) {
+      kernels::junction_forward(gated(numbers, given[kGate], sample), mine, first, last);
+    });
   });
   if (rounds) given_input.copy_(input);
 }
@@ -190,7 +203,8 @@ PerSlot kernel_backward(const Returning& returning, const JunctionPlan& plan, co
   const at::Tensor d_y_sum = dense(returning.d_y_sum);
   const at::Tensor d_x_out = dense(returning.d_x_out);
   const at::Tensor d_input = as_element<T>(returning.d_input);
-  const at::Tensor branch = plan.norms[kOfBranch] ? as_element<T>(returning.saved[kBranch]) : at::Tensor();
+  const at::Tensor branch =
+      plan.norms[kOfBranch] || plan.has_gate ? as_element<T>(returning.saved[kBranch]) : at::Tensor();
   const at::Tensor& y = given[kY];
   const kernels::Junction numbers = pointed(plan, given, statistics);
 
@@ -213,13 +227,17 @@ PerSlot kernel_backward(const Returning& returning, const JunctionPlan& plan, co
 
   const std::vector<size_t> summed = summed_slots(wanted);
   RowPartials partials(rows_of(y), numbers.cols, static_cast<int>(summed.size()));
+  SamplePartials gates(SampleRows(rows_of(y), samples_of(given)), numbers.cols, wanted[kGate]);
   partials.for_each([&](int64_t begin, int64_t end, float* const* sums) {
     static thread_local std::vector<float> scratch;
     scratch.resize(static_cast<size_t>(kernels::kJunctionScratchRows * numbers.cols));
     kernels::JunctionGradientsOf<T> mine = rows;
     mine.scratch = scratch.data();
     point_to_sums(mine, summed, sums);
-    kernels::junction_backward(numbers, mine, begin, end);
+    gates.for_each(begin, end, [&](int64_t first, int64_t last, int64_t sample, float* d_gate) {
+      mine.d_gate = d_gate;
+      kernels::junction_backward(gated(numbers, given[kGate], sample), mine, first, last);
+    });
   });
   for (size_t i = 0; i < summed.size(); ++i) {
     const at::Tensor& parameter = returning.saved[summed[i]];
@@ -229,6 +247,7 @@ PerSlot kernel_backward(const Returning& returning, const JunctionPlan& plan, co
       gradients[summed[i]] = partials.total(static_cast<int>(i));
     }
   }
+  if (wanted[kGate]) gradients[kGate] = gates.total();
   if (!wanted[kBranch]) gradients[kBranch] = at::Tensor();
   if (wanted[kBranch] && plan.half_branch) gradients[kBranch] = gradients[kBranch].to(at::kBFloat16);
   return gradients;

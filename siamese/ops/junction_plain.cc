@@ -36,11 +36,20 @@ Values from_sums(const PerSlot& given, const JunctionPlan& plan, const at::Tenso
   return made;
 }
 
+// gate R(z)
+at::Tensor plain_branch(const PerSlot& given, const JunctionPlan& plan, at::ScalarType type) {
+  const at::Tensor normed = plain_norm(given, plan, kOfBranch, given[kBranch].to(type));
+  if (!plan.has_gate) return normed;
+  at::Tensor gate = given[kGate];
+  while (gate.dim() < normed.dim()) gate = gate.unsqueeze(1);
+  return gate * normed;
+}
+
 Values all_values(const PerSlot& given, const JunctionPlan& plan) {
   at::Tensor u = given[kX];
   at::Tensor v = plan.y_skip != 1 ? given[kY] * plan.y_skip : given[kY];
   if (plan.has_branch) {
-    const at::Tensor b = plain_norm(given, plan, kOfBranch, given[kBranch].to(given[kY].scalar_type()));
+    const at::Tensor b = plain_branch(given, plan, given[kY].scalar_type());
     if (plan.adds_to_x()) u = at::add(u, b, plan.x_branch);
     if (plan.y_branch != 0) v = at::add(v, b, plan.y_branch);
   }
@@ -70,7 +79,7 @@ Made plain_forward(const PerSlot& given, const JunctionPlan& plan) {
                              : at::stack(statistics).contiguous()};
 }
 
-// dU and dV, in the places of x and y, with the gradients of all but the branch and its norm.
+// dU and dV, in the places of x and y, with the gradients of all but the branch, its norm and its gate.
 PerSlot gradients_of_sums(const Returning& returning, const JunctionPlan& plan, const Wanted& wanted) {
   const Tensors inputs(returning.saved.begin() + kX, returning.saved.end());
   const std::vector<bool> wanted_ones(wanted.begin() + kX, wanted.end());
@@ -86,14 +95,14 @@ PerSlot gradients_of_sums(const Returning& returning, const JunctionPlan& plan, 
   return gradients;
 }
 
-// From db, what comes back to b, to the branch and its norm.
+// From db, what comes back to b, to the branch, its norm and its gate.
 void branch_gradients(const at::Tensor& db, const PerSlot& saved, const JunctionPlan& plan, const Wanted& wanted,
                       PerSlot& gradients) {
-  if (!plan.norms[kOfBranch]) {
+  if (!plan.norms[kOfBranch] && !plan.has_gate) {
     gradients[kBranch] = plan.half_branch ? db.to(at::kBFloat16) : db;
     return;
   }
-  const std::array<size_t, 3> slots = {kBranch, gain_of(kOfBranch), bias_of(kOfBranch)};
+  const std::array<size_t, 4> slots = {kBranch, gain_of(kOfBranch), bias_of(kOfBranch), kGate};
   Tensors inputs;
   std::vector<bool> wanted_ones;
   for (const size_t slot : slots) {
@@ -103,7 +112,7 @@ void branch_gradients(const at::Tensor& db, const PerSlot& saved, const Junction
   const Tensors found = gradients_of(inputs, wanted_ones, {db}, [&](const Tensors& in) {
     PerSlot given;
     for (size_t i = 0; i < slots.size(); ++i) given[slots[i]] = in[i];
-    return Tensors{plain_norm(given, plan, kOfBranch, given[kBranch].to(db.scalar_type()))};
+    return Tensors{plain_branch(given, plan, db.scalar_type())};
   });
   for (size_t i = 0; i < slots.size(); ++i) gradients[slots[i]] = found[i];
 }

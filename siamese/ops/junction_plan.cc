@@ -15,6 +15,7 @@ bool half_beside(const at::Tensor& branch, const at::Tensor& y) {
 JunctionPlan JunctionPlan::given(const PerSlot& tensors) const {
   JunctionPlan plan = *this;
   plan.has_branch = tensors[kBranch].defined();
+  plan.has_gate = plan.has_branch && tensors[kGate].defined();
   plan.has_x = tensors[kX].defined();
   if (plan.has_branch) plan.half_branch = half_beside(tensors[kBranch], tensors[kY]);
   plan.norms[kOfBranch] &= plan.has_branch;
@@ -25,6 +26,7 @@ JunctionPlan JunctionPlan::given(const PerSlot& tensors) const {
 Wanted JunctionPlan::within(const Wanted& wanted, const PerSlot& tensors) const {
   Wanted result = wanted;
   result[kX] &= has_x;
+  result[kGate] &= has_gate;
   result[kXScale] &= has_x && tensors[kXScale].defined();
   for (size_t norm = 0; norm < kNorms; ++norm) {
     for (const size_t slot : {gain_of(norm), bias_of(norm)}) {
@@ -45,7 +47,8 @@ c10::SymDimVector JunctionPlan::statistics_shape(const at::Tensor& y) const {
 
 PerSlot tensors_of(const Junction& j) {
   return {j.branch,      j.x,           j.y,           j.x_scale,     j.branch_norm.gain, j.branch_norm.bias,
-          j.x_norm.gain, j.x_norm.bias, j.y_norm.gain, j.y_norm.bias, j.input_norm.gain,  j.input_norm.bias};
+          j.x_norm.gain, j.x_norm.bias, j.y_norm.gain, j.y_norm.bias, j.input_norm.gain,  j.input_norm.bias,
+          j.gate};
 }
 
 JunctionPlan plan_of(const Junction& j) {
@@ -82,6 +85,9 @@ void check_tensors(const char* op, const PerSlot& tensors, const JunctionPlan& p
   constexpr std::array<const char*, 2 * kNorms> names = {"branch_gain", "branch_bias", "x_gain",     "x_bias",
                                                          "y_gain",      "y_bias",      "input_gain", "input_bias"};
   for (size_t i = 0; i < names.size(); ++i) arguments.shape(names[i], tensors[kGains + i], {cols});
+  if (tensors[kGate].defined()) {
+    arguments.least_rank("y", y, 2).shape("gate", tensors[kGate], {y.sym_size(0), cols});
+  }
   for (size_t norm = 0; norm < kNorms; ++norm) {
     const bool bare = !plan.norms[norm] || plan.layer[norm] || !tensors[bias_of(norm)].defined();
     arguments.require(bare, names[2 * norm + 1], "no bias beside an RMSNorm", "one");

@@ -17,8 +17,9 @@ enum Slot : size_t {
   kX,       // in backward U stands here
   kY,       // and V here
   kXScale,
-  kGains,               // gain, then bias, of each norm in the order below
-  kSlots = kGains + 8,  // their number
+  kGains,              // gain, then bias, of each norm in the order below
+  kGate = kGains + 8,  // of the branch
+  kSlots,              // their number
 };
 enum NormOf : size_t { kOfBranch, kOfX, kOfY, kOfInput, kNorms };
 
@@ -40,10 +41,11 @@ struct JunctionPlan {
   bool half_input = false;   // the input, and what comes back to it, is bfloat16
   bool half_branch = false;  // and the branch with its gradient
   bool has_branch = false;
+  bool has_gate = false;
   bool has_x = false;
 
-  // For these tensors: without a branch there is no norm of it, with one stream none of x. A branch that is there says
-  // whether it is bfloat16.
+  // For these tensors: without a branch there is no norm or gate of it, with one stream none of x. A branch that is
+  // there says whether it is bfloat16.
   JunctionPlan given(const PerSlot& tensors) const;
 
   bool adds_to_x() const { return has_x && has_branch && x_branch != 0; }
@@ -54,6 +56,11 @@ struct JunctionPlan {
     return has_x || norms[kOfY] || norms[kOfInput] || input_scale != 1 || half_input;
   }
 
+  // pre: branch and y are summed alike, so that what comes back to the sum is the gradient of both.
+  bool y_gradient_is_the_branchs() const {
+    return !norms[kOfBranch] && !has_gate && !half_branch && !(has_x && x_branch != 0) && y_branch == y_skip;
+  }
+
   // Of these gradients those that exist: a gain whose norm is not there has none.
   Wanted within(const Wanted& wanted, const PerSlot& tensors) const;
 
@@ -61,9 +68,9 @@ struct JunctionPlan {
   c10::SymDimVector statistics_shape(const at::Tensor& y) const;
 };
 
-// The branch's norm has its gradients from what comes back to the branch.
+// The branch's norm and gate have their gradients from what comes back to the branch.
 inline bool reaches_branch(const Wanted& wanted) {
-  return wanted[kBranch] || wanted[gain_of(kOfBranch)] || wanted[bias_of(kOfBranch)];
+  return wanted[kBranch] || wanted[kGate] || wanted[gain_of(kOfBranch)] || wanted[bias_of(kOfBranch)];
 }
 
 // A junction as C++ callers write it.

@@ -4,34 +4,54 @@
 
 namespace siamese::residual {
 
+namespace pass_detail {
+
+// Whether it is a row, or one number, for each sample of `stream`.
+bool is_of_samples(const at::Tensor& gate, const at::Tensor& stream) {
+  if (stream.dim() < 2 || gate.dim() != stream.dim() || gate.scalar_type() != stream.scalar_type()) return false;
+  for (int64_t i = 1; i < gate.dim() - 1; ++i) {
+    if (gate.sym_size(i) != 1) return false;
+  }
+  return gate.sym_size(0) == stream.sym_size(0) && (gate.sym_size(-1) == 1 || gate.sym_size(-1) == stream.sym_size(-1));
+}
+
+// Branch, norm and gate into the pass; a gate of any other shape acts before it.
+void take(ops::Junction& pass, const Branch& branch, const ops::NormStep& output_norm) {
+  if (branch.gate.defined() && !is_of_samples(branch.gate, pass.y)) {
+    pass.branch = gated({ops::apply(output_norm, branch.value), branch.gate});
+    return;
+  }
+  pass.branch = branch.value;
+  pass.branch_norm = output_norm;
+  if (!branch.gate.defined()) return;
+  at::Tensor gate = branch.gate;
+  while (gate.dim() > 2) gate = gate.squeeze(1);
+  pass.gate = gate.expand_symint({gate.sym_size(0), pass.y.sym_size(-1)});
+}
+
+}  // namespace pass_detail
+
 ops::Junction pass_over(const Streams& streams) {
-  Streams now = streams;
-  if (now.pending && now.pending->branch.gate.defined()) {  // the pass knows no gate: it acts before
-    Pending& pending = *now.pending;
-    const at::Tensor normed = ops::apply(pending.output_norm, pending.branch.value);
-    pending.branch = {gated({normed, pending.branch.gate}), {}};
-    pending.output_norm = {};
+  if (streams.list.size() != 1 && streams.list.size() != 2) {
+    throw UsageError("pass_over: expected one stream or two, got " + std::to_string(streams.list.size()));
   }
-  if (now.list.size() != 1 && now.list.size() != 2) {
-    throw UsageError("pass_over: expected one stream or two, got " + std::to_string(now.list.size()));
-  }
+  const bool two = streams.list.size() == 2;
   ops::Junction pass;
-  pass.y = now.list.back().value;
-  pass.half_input = now.rounds_input;
-  if (now.list.size() == 2) pass.x = now[0];
-  if (!now.pending) return pass;
-  pass.branch = now.pending->branch.value;
-  pass.y_branch = now.pending->coefficients.back();
-  if (now.list.size() == 2) pass.x_branch = now.pending->coefficients[0];
-  pass.branch_norm = now.pending->output_norm;
+  pass.y = streams.list.back().value;
+  pass.half_input = streams.rounds_input;
+  if (two) pass.x = streams[0];
+  if (!streams.pending) return pass;
+  pass_detail::take(pass, streams.pending->branch, streams.pending->output_norm);
+  pass.y_branch = streams.pending->coefficients.back();
+  if (two) pass.x_branch = streams.pending->coefficients[0];
   return pass;
 }
 
 at::Tensor norm_of_sum(const nn::Norm& norm, const at::Tensor& stream, double skip, const Branch& branch,
                        double coefficient) {
   ops::Junction pass;
-  pass.branch = gated(branch);
   pass.y = stream;
+  pass_detail::take(pass, branch, {});
   pass.y_branch = coefficient;
   pass.y_skip = skip;
   pass.y_norm = norm.step();

@@ -7,8 +7,7 @@
 
 namespace siamese::residual {
 
-// A pass over one stream (y) or two (x, y) with their pending branch; UsageError for any other number. A gate belongs
-// to a sample, not to a row, and is applied first.
+// A pass over one stream (y) or two (x, y) with their pending branch; UsageError for any other number.
 ops::Junction pass_over(const Streams& streams);
 
 // norm( skip * stream + coefficient * branch ): a write whose norm belongs to the writer.

@@ -145,6 +145,7 @@ class JunctionRun {
     rows_.y_sum = result_if(e_.sums());
     rows_.x_out = result_if(c_.x_norm);
     rows_.input = result_if(true);
+    rows_.scratch = arrays_.add(std::vector<float>(static_cast<size_t>(kJunctionScratchRows * e_.width), kUntouched));
     point_gradients(given, wanted);
   }
 

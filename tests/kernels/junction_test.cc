@@ -79,7 +79,6 @@ TEST_P(Junctions, BitsDependNeitherOnTheRangeNorOnWhatIsWanted) {
         const Example example(c, layer, cols);
         const JunctionResults all = example.run(Example::kAllGiven, Example::kAllWanted, Example::kRows);
         EXPECT_TRUE(same_results(example.run(), all)) << text(c, layer, cols);
-        // Without dx and dy the rows between the loops lie in the scratch.
         const JunctionResults some = example.run(Example::kAllGiven, Example::kBranch | Example::kParameters, 2);
         size_t found = 0;
         for (const auto& [name, values] : all.backward) {
@@ -93,7 +92,8 @@ TEST_P(Junctions, BitsDependNeitherOnTheRangeNorOnWhatIsWanted) {
   }
 }
 
-// Where rows are whole cache lines, U goes past the caches (non-temporal stores); elsewhere it may not.
+// Where rows are whole cache lines, streams and their gradients go past the caches (non-temporal stores); elsewhere
+// they may not.
 TEST_P(Junctions, StoresPastTheCacheGiveTheSameBits) {
   for (const auto& c : all_junctions()) {
     for (const bool layer : {false, true}) {

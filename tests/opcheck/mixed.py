@@ -76,7 +76,7 @@ def junction_cases():
             *_, statistics = torch.ops.siamese.junction_forward(branch, x, y, *rest)
             came = (torch.randn_like(y), torch.randn_like(y) if x is not None else None, torch.randn_like(y).to(HALF))
             had, norms = branch is not None, rest[13]
-            wanted = [had, *[True] * 11]
+            wanted = [had, *[True] * 12]
             return (*came, branch if norms[0] else None, x, y, *rest[:9], statistics, *rest[9:16], wanted, True, had)
 
         yield from forward_and_pair("junction", junction)

@@ -40,8 +40,8 @@ def norm_cases():
         yield "layer_norm_backward", layer_backward
 
 
-def junction_args(dtype, grad, branch=True, x=False, x_scale=False, norms="----", scales=(0.5, 1.0, 1.0, 1.0), strided=False, leading=(2, 3)):
-    """norms: of branch, x, y, input; r RMSNorm, R with gain, B LayerNorm with gain and bias."""
+def junction_args(dtype, grad, branch=True, x=False, x_scale=False, norms="----", scales=(0.5, 1.0, 1.0, 1.0), strided=False, leading=(2, 3), gate=False):
+    """norms: of branch, x, y, input; r RMSNorm, R with gain, B LayerNorm with gain and bias. gate: at the end, after half_input."""
     row = dict(dtype=dtype, grad=grad)
     affine = [tensor(7, **row) if kind in kinds else None for kind in norms for kinds in ("RB", "B")]
     return (
@@ -54,6 +54,7 @@ def junction_args(dtype, grad, branch=True, x=False, x_scale=False, norms="----"
         [kind != "-" for kind in norms],
         [kind == "B" for kind in norms],
         [1e-5, 1e-5, 1e-6, 1e-5],
+        *([False, tensor(leading[0], 7, strided=strided, **row)] if gate else []),
     )  # fmt: skip
 
 
@@ -63,6 +64,8 @@ def junction_cases():
         dict(x=True, norms="BBBB", x_scale=True, scales=(0.5, 1.0, 0.9, 2.0)),
         dict(norms="r---"),
         dict(branch=False, norms="--B-"),
+        dict(x=True, norms="R-BB", gate=True, strided=True),
+        dict(norms="--R-", gate=True),
         dict(x=True, norms="BRBr", scales=(0.5, 1.0, 1.0, 1.0)),
     )
     for dtype, (number, plan) in typed(enumerate(plans)):
@@ -78,14 +81,14 @@ def junction_cases():
             branch, x, y, *rest = detached(whole())
             *_, statistics = torch.ops.siamese.junction_forward(branch, x, y, *rest)
             came = [torch.randn_like(y) if number != absent else None for absent in (0, 1, 2)]
-            wanted = [slot % 5 != number for slot in range(12)]
-            norms = rest[13]
-            branch = branch if norms[0] else None
-            return (*came, branch, x, y, *rest[:9], statistics, *rest[9:], wanted)
+            wanted = [slot % 7 != number for slot in range(13)]
+            norms, gate = rest[13], rest[17] if len(rest) > 17 else None
+            branch = branch if norms[0] or gate is not None else None
+            return (*came, branch, x, y, *rest[:9], statistics, *rest[9:16], wanted, False, False, gate)
 
-        if dtype == torch.float32 or number < 3:
+        if dtype == torch.float32 or number < 6:
             yield "junction", whole
-        if number < 3:
+        if number < 3 or number in (4, 5):
             yield "junction_forward", forward
             yield "junction_backward", backward
 
@@ -98,7 +101,7 @@ def shared_gradient_cases():
             args = detached(junction_args(dtype, False, x=True, norms="---R", leading=leading))
             branch, x, y, *rest = args
             *_, statistics = torch.ops.siamese.junction_forward(*args)
-            return (None, None, torch.randn_like(y), None, x, y, *rest[:9], statistics, *rest[9:], [True] * 12)
+            return (None, None, torch.randn_like(y), None, x, y, *rest[:9], statistics, *rest[9:], [True] * 13)
 
         def mix_backward(dtype=dtype, leading=leading):
             streams = [tensor(*leading, 7, dtype=dtype) for _ in range(2)]

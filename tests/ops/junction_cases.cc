@@ -12,6 +12,7 @@ struct JunctionCase {
   bool branch, x, x_scale;
   const char* norms;  // of branch, x, y, input
   double x_branch, y_branch, y_skip, input_scale;
+  bool gate = false;
 };
 
 constexpr JunctionCase kCases[] = {
@@ -40,6 +41,12 @@ constexpr JunctionCase kCases[] = {
     {"nothing to do", false, false, false, "----", 0, 0, 1, 1},
     {"y goes, x has no norm", true, true, false, "-l--", 0.5, 0, 0.3, 2},
     {"two kinds of norm", true, true, true, "LRBr", 0.5, 1, 0.9, 1.5},
+    {"pre, gated", true, false, false, "--R-", 0, 1, 1, 1, true},
+    {"deepnorm, gated", true, false, false, "--B-", 0, 1, 1.7, 1, true},
+    {"peri, gated", true, false, false, "B-B-", 0, 1, 1, 1, true},
+    {"siamese, gated", true, true, false, "-RRr", 0.7, 1, 1, 1, true},
+    {"all at once, gated", true, true, true, "BBBB", 0.5, 1, 0.9, 1.5, true},
+    {"two kinds of norm, gated", true, true, true, "LRBr", 0.5, 1, 0.9, 1.5, true},
 };
 
 bool has_gain(char norm) { return norm == 'R' || norm == 'L' || norm == 'B'; }
@@ -57,6 +64,7 @@ Tensors tensors_of_case(const JunctionCase& c) {
     if (has_gain(c.norms[norm])) tensors.push_back(randn({kCols}, 5 + norm) * 0.5 + 1);
     if (c.norms[norm] == 'B') tensors.push_back(randn({kCols}, 9 + norm) * 0.5);
   }
+  if (c.gate) tensors.push_back(randn({3, kCols}, 13));
   return tensors;
 }
 
@@ -77,6 +85,7 @@ Junction junction_of(const JunctionCase& c, const Tensors& tensors) {
     step->bias = take(kind == 'B');
     step->eps = 1e-5 * static_cast<double>(norm);
   }
+  j.gate = take(c.gate);
   j.x_branch = c.x_branch;
   j.y_branch = c.y_branch;
   j.y_skip = c.y_skip;

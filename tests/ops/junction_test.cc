@@ -123,6 +123,56 @@ TEST(Junction, FusedEqualsPlainForwardAndGradientAtEverySimdLevel) {
   at::set_num_threads(before);
 }
 
+// The same in rows of samples, each with its gate, which is a part of a wider tensor.
+Example gated_example(const Case& c, bool layer, int64_t samples, int64_t tokens, int64_t cols, at::ScalarType dtype) {
+  Example e = example(c, layer, samples * tokens, cols, dtype);
+  for (at::Tensor* rows : {&e.junction.branch, &e.junction.x, &e.junction.y}) {
+    if (rows->defined()) *rows = rows->view({samples, tokens, cols});
+  }
+  e.leaves.push_back(leaf((randn({samples, 3 * cols}, 77) * 0.5 + 0.5).to(at::kFloat).to(dtype)));
+  e.junction.gate = e.leaves.back().narrow(1, cols, cols);
+  return e;
+}
+
+TEST(Junction, GatesOfSamplesEqualPlainForwardAndGradientAtEverySimdLevel) {
+  const ModeGuard fused(Mode::fused);
+  for (const int64_t target : kernels::simd_targets()) {
+    kernels::force_simd_target(target);
+    for (const auto& c : kCases) {
+      if (!c.branch) continue;
+      for (const bool layer : {false, true}) {
+        for (const int64_t cols : {16, 31, 33, 257}) {
+          if (target != kernels::simd_targets().front() && cols != 33) continue;
+          for (const int64_t tokens : {1, 5, 70}) {
+            const std::string what = std::string(c.name) + (layer ? " layer " : " rms ") + kernels::simd_name(target) +
+                                     " 3 x " + std::to_string(tokens) + " x " + std::to_string(cols);
+            const Example exact = gated_example(c, layer, 3, tokens, cols, at::kDouble);
+            const Example single = gated_example(c, layer, 3, tokens, cols, at::kFloat);
+            const at::Tensor got = joined(junction(single.junction));
+            const at::Tensor wanted = joined(plain::junction(exact.junction));
+            testing::expect_relative(got, wanted, kTolerance, what);
+            const auto got_gradients = testing::gradients(got, single.leaves);
+            const auto wanted_gradients = testing::gradients(wanted, exact.leaves);
+            for (size_t i = 0; i < got_gradients.size(); ++i) {
+              testing::expect_relative(got_gradients[i], wanted_gradients[i], kTolerance,
+                                       what + " gradient " + std::to_string(i));
+            }
+          }
+        }
+      }
+    }
+  }
+  kernels::force_simd_target(0);
+}
+
+TEST(Junction, AGateThatIsNotOneRowForEachSampleIsRefused) {
+  const at::Tensor x = at::ones({2, 4, 5});
+  for (const auto& gate : {at::ones({4, 5}), at::ones({2, 1}), at::ones({2, 1, 5})}) {
+    const Junction j{.branch = x, .y = x, .y_branch = 1, .gate = gate};
+    testing::expect_error<UsageError>([&] { junction(j); }, {"siamese::junction: gate", "expected", "[2, 5]"});
+  }
+}
+
 TEST(Junction, OutputsThatNobodyUsesHaveNoGradient) {
   const ModeGuard fused(Mode::fused);
   for (const int which : {0, 1, 2}) {
@@ -156,6 +206,17 @@ TEST(Junction, GradientsInPlaceAreAddedToTheGradOfEveryGainAndScale) {
   }
 }
 
+// pre: what comes back to the sum is the gradient of both summands, so one array serves them.
+TEST(Junction, BranchAndStreamShareTheirGradientWhereTheyAreAddedAlike) {
+  const ModeGuard fused(Mode::fused);
+  for (const bool alike : {true, false}) {
+    const Case c = {"", false, true, false, false, false, true, false, 0, 1, alike ? 1 : 1.5, 1};
+    const Example e = example(c, false, 5, 33, at::kFloat);
+    const auto gradients = testing::gradients(joined(junction(e.junction)), e.leaves);
+    EXPECT_EQ(gradients[0].const_data_ptr() == gradients[1].const_data_ptr(), alike);
+  }
+}
+
 TEST(Junction, ABiasBesideAnRmsNormIsRefused) {
   const at::Tensor x = at::ones({2, 5});
   const NormStep norm{true, /*layer=*/false, {}, at::ones({5}), 1e-5};
@@ -181,6 +242,10 @@ TEST(Junction, SameBitsAtAnyThreadCount) {
     const at::Tensor y = joined(junction(e.junction));
     auto all = testing::gradients(y, e.leaves);
     all.push_back(y);
+    const Example gated = gated_example(kCases[9], true, 5, 161, 65, at::kFloat);
+    for (const at::Tensor& gradient : testing::gradients(joined(junction(gated.junction)), gated.leaves)) {
+      all.push_back(gradient);
+    }
     results.push_back(all);
   }
   at::set_num_threads(before);

@@ -3,6 +3,7 @@
 #include "tests/residual/harness.h"
 #include "tests/support/schemes.h"
 
+#include "siamese/residual/pass.h"
 #include "siamese/residual/pre.h"
 
 namespace siamese::residual {
@@ -65,6 +66,19 @@ TEST(Streams, NothingACallerSeesIsOverwritten) {
 }
 
 // Gates as families give them: none, a number for each channel of a sample (DiT), one for each sample (drop-path).
+// A gate for each channel of a sample, or one for a sample, is part of the pass; any other acts before it.
+TEST(Streams, APassTakesTheGateOfEachSample) {
+  const at::Tensor value = randn({2, 3, 6}, 3);
+  for (const auto& gate : {randn({2, 1, 6}, 4), randn({2, 1, 1}, 4), randn({2, 3, 1}, 4), randn({1}, 4)}) {
+    const bool of_samples = gate.dim() == 3 && gate.size(1) == 1;
+    const Streams streams{{{"h", randn({2, 3, 6}, 5)}}, Pending{{value, gate}, {1.0}}, {}};
+    const ops::Junction pass = pass_over(streams);
+    EXPECT_EQ(pass.gate.defined(), of_samples);
+    EXPECT_EQ(pass.branch.is_same(value), of_samples);
+    testing::expect_relative(ops::junction(pass).y, flush(streams)[0], 1e-14, "h");
+  }
+}
+
 std::vector<at::Tensor> some_gates(at::ScalarType dtype) {
   const auto gate = [&](at::IntArrayRef shape) { return testing::leaf(randn(shape, 21).to(dtype)); };
   return {at::Tensor(), gate({2, 1, 6}), gate({2, 1, 1})};
