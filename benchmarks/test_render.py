@@ -7,10 +7,13 @@ import sys
 import tempfile
 import unittest
 from pathlib import Path
+from xml.etree import ElementTree
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
+import growth  # noqa: E402
 import plan  # noqa: E402
+import plot  # noqa: E402
 import render  # noqa: E402
 import run  # noqa: E402
 import shapes  # noqa: E402
@@ -177,6 +180,40 @@ class Plan(unittest.TestCase):
         self.assertIn("compile siamese loop", names["e"])
         self.assertFalse(any("bfloat16" in subject.name for subject in plan.subjects("s", False)))
         self.assertIn("mhc / pre", [price.label for price in plan.prices("s", False)])
+
+
+def growth_result() -> dict:
+    sizes = {("depth", False): (1, 2, 4), ("depth", True): (1, 2, 4), ("width", False): (8, 16), ("context", False): (4, 8),
+             ("batch", False): (2, 6)}
+    points = [{"axis": axis, "recompute": again, "value": value, "median_ms": 3.0 * value, "gflop": 2.0 * value,
+               "gflops": 0.7, "fma_gflops": 1.0, "activations_mb": 10.0 + value}
+              for (axis, again), values in sizes.items() for value in values]
+    fits = [{"axis": axis, "recompute": again, "points": len(values), "time": 1.0, "flops": 1.0, "activations": 0.5}
+            for (axis, again), values in sizes.items()]
+    return MACHINE | {"bench": "growth", "scheme": "pre", "precision": "float32", "steps": 5, "threads": 2, "points": points,
+                      "fits": fits}
+
+
+class Growth(unittest.TestCase):
+    def test_the_page_has_plots_exponents_and_points(self):
+        with tempfile.TemporaryDirectory() as folder:
+            growth.draw_all(growth_result(), Path(folder))
+            time, memory = ((Path(folder) / f"growth-{name}.svg").read_text() for name in ("time", "memory"))
+        for text, panels, circles in ((time, 4, 3 + 2 + 2 + 2 + 4), (memory, 2, 4 * 3)):
+            tree = ElementTree.fromstring(text)
+            tag = "{http://www.w3.org/2000/svg}"
+            self.assertEqual(len(tree.findall(f"{tag}g")), panels)
+            self.assertEqual(len(tree.findall(f".//{tag}circle")), circles)  # four of the first are in legends
+            for circle in tree.iter(f"{tag}circle"):
+                self.assertTrue(0 < float(circle.get("cx")) < plot.WIDTH and 0 < float(circle.get("cy")) < plot.HEIGHT)
+        text = growth.tables(growth_result())
+        self.assertIn("| depth, every block recomputed | 3 | 1.00 | 1.00 | 0.50 |", text)
+        self.assertIn("| batch | 6 | 18.0 | 12.0 | 0.7 | 70% | 16 |", text)
+
+    def test_ticks_lie_inside(self):
+        self.assertEqual(plot.Scale(3, 120, 0, 1, True).ticks, [5, 10, 20, 50, 100])
+        self.assertEqual(plot.Scale(0, 630, 0, 1, False).ticks, [0, 200, 400, 600])
+        self.assertAlmostEqual(plot.Scale(1, 100, 0, 200, True)(10), 100)
 
 
 class Shapes(unittest.TestCase):
