@@ -49,7 +49,7 @@ def time_panel(result: dict, axis: str) -> Panel:
     x = [point["value"] for point in found]
     ms = [point["median_ms"] for point in found]
     rate = math.exp(sum(math.log(point["median_ms"] / point["gflop"]) for point in found) / len(found))
-    title = f"{axis}: time grows as {AXES[axis].split()[0]}^{of['time']:.2f}, FLOPs as ^{of['flops']:.2f}"
+    title = f"{axis}: exponent of time {of['time']:.2f}, of FLOPs {of['flops']:.2f}"
     return Panel(title, AXES[axis], "ms a step", [
         Series("proportional to FLOPs", x, [rate * point["gflop"] for point in found], "flops", dashed=True),
         Series("measured", x, ms, "time", line=False)])
@@ -68,7 +68,7 @@ def step_panel(result: dict) -> Panel:
     series = [Series(name, [point["value"] for point in points(result, "depth", recompute)],
                      [point["median_ms"] for point in points(result, "depth", recompute)], colour)
               for name, recompute, colour in (("kept", False, "flops"), ("recomputed", True, "time"))]
-    return Panel("time for it", "blocks", "ms a step", series, logarithmic=False)
+    return Panel("time of a step", "blocks", "ms a step", series, logarithmic=False)
 
 
 def draw_all(result: dict, folder: Path) -> None:

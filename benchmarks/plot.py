@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from html import escape
 
 WIDTH, HEIGHT = 470, 300  # of a panel
-LEFT, RIGHT, TOP, BOTTOM = 62, 18, 58, 48
+LEFT, RIGHT, TOP, BOTTOM = 62, 18, 68, 48
 STYLE = """
     svg { font-family: system-ui, -apple-system, "Segoe UI", "DejaVu Sans", sans-serif; }
     .ground { fill: #ffffff; }

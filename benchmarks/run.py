@@ -6,7 +6,7 @@ from the newest run that finished it (record.py), what stands outside the marker
 
     benchmarks/run.py                              everything
     benchmarks/run.py --parts x,kernels            only these; the others stay as they were measured
-    benchmarks/run.py --quick                      every family once, into build/bench: does everything work?
+    benchmarks/run.py --quick                      one block of every family, into build/bench: does everything work?
     benchmarks/run.py --render docs/results/bench.jsonl --out docs/performance.md     tables only
 """
 
@@ -59,16 +59,21 @@ class Bench:
     def ours(self, *words: str, **labels: object) -> dict:
         return self.measure([str(self.binary), "bench", *words, "--json"], **labels)
 
+    def of_shape(self, verb: str, shape: str, *words: str, **labels: object) -> dict:
+        quick = ["model.blocks=1"] if self.arguments.quick else []
+        return self.ours(verb, f"bench/{shape}", *words, *quick, shape=shape, **labels)
+
     def step(self, subject: plan.Subject, shape: str, round_: int) -> None:
         steps, warmup = (1, 1) if self.arguments.quick else plan.STEPS[shape]
         count = ["--steps", str(steps), "--warmup", str(warmup)]
-        labels = {"subject": subject.name, "shape": shape, "round": round_}
+        labels = {"subject": subject.name, "round": round_}
         if subject.ours:
             parts = ["--part-steps", "1" if round_ == 0 else "0"]
-            line = self.ours("step", f"bench/{shape}", *subject.words, *count, *parts, **labels)
+            line = self.of_shape("step", shape, *subject.words, *count, *parts, **labels)
         else:
-            command = [str(PYTHON), "benchmarks/torch_step.py", "--shape", shape, *subject.words, *count, "--json"]
-            line = self.measure(command, **labels)
+            blocks = ["--blocks", "1"] if self.arguments.quick else []
+            command = [str(PYTHON), "benchmarks/torch_step.py", "--shape", shape, *subject.words, *count, *blocks, "--json"]
+            line = self.measure(command, **labels, shape=shape)
         extra = f", compiled in {line['compile_s']:.0f} s" if line.get("compile_s") else ""
         self.say(f"{shape.upper()} round {round_ + 1}: {subject.name}: {line['median_ms']:.1f} ms a step{extra}")
 
@@ -76,8 +81,8 @@ class Bench:
         turns = 1 if self.arguments.quick else plan.TURNS[shape]
         for price in plan.prices(shape, bfloat16):
             words = [word for other in price.others for word in ("--against", other)]
-            line = self.ours("step", f"bench/{shape}", *price.words, *words, "--steps", str(turns), "--warmup", "1",
-                             shape=shape, label=price.label)
+            line = self.of_shape("step", shape, *price.words, *words, "--steps", str(turns), "--warmup", "1",
+                                 label=price.label)
             self.say(f"{shape.upper()} in turns: {price.label}: {line['ratio']:.3f}")
 
     def experts(self, **labels: object) -> None:
@@ -92,7 +97,7 @@ class Bench:
 
     def generate(self, shape: str) -> None:
         rounds = ["--rounds", "2" if self.arguments.quick else "7", "--tokens", "32"]
-        line = self.ours("generate", f"bench/{shape}", "model.residual=siamese", "--against", "pre", *rounds, shape=shape)
+        line = self.of_shape("generate", shape, "model.residual=siamese", "--against", "pre", *rounds)
         self.say(f"{shape.upper()} generate: {line['median_ms']:.2f} ms a token, {line['ratio']:.3f} of one stream")
 
     def shape(self, shape: str, bfloat16: bool) -> None:
@@ -139,7 +144,7 @@ def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--parts", "--shapes", help=f"some of {','.join(plan.PARTS)} (with --quick: {plan.QUICK})")
     parser.add_argument("--rounds", type=int, help="interleaved rounds, 2 or 3 by shape (with --quick: 1)")
-    parser.add_argument("--quick", action="store_true", help="few steps, into build/bench: numbers mean little")
+    parser.add_argument("--quick", action="store_true", help="one block, few steps, into build/bench: numbers mean nothing")
     parser.add_argument("--out", type=Path, help="the page to write, docs/performance.md")
     parser.add_argument("--record", type=Path, help="one JSON line a measurement is appended, docs/results/bench.jsonl")
     parser.add_argument("--render", type=Path, metavar="RECORD", help="measure nothing, write the tables of a record")

@@ -5,6 +5,7 @@
 """
 
 import argparse
+import dataclasses
 import json
 import statistics
 import sys
@@ -55,6 +56,8 @@ def tensors_mb(model: torch.nn.Module, optimizer: torch.optim.Optimizer) -> floa
 def measure(arguments: argparse.Namespace) -> dict:
     idle = memory_mb("VmRSS")
     shape = shapes.load(arguments.shape)
+    if arguments.blocks:
+        shape = dataclasses.replace(shape, blocks=arguments.blocks)
     torch.manual_seed(1)
     model = make_model(shape, arguments)
     optimizer = make_optimizer(model)
@@ -112,6 +115,7 @@ def main() -> int:
     parser.add_argument("--scheme", choices=("pre", "siamese"), default="siamese")
     parser.add_argument("--mode", choices=("eager", "compile"), default="eager")
     parser.add_argument("--precision", choices=("float32", "bfloat16"), default="float32", help="bfloat16: autocast")
+    parser.add_argument("--blocks", type=int, default=0, help="other than the shape's")
     parser.add_argument("--recompute", action="store_true", help="diffusion: every block again in backward")
     parser.add_argument("--experts", choices=("loop", "grouped"), default="grouped", help="how experts are multiplied")
     parser.add_argument("--steps", type=int, default=10)

@@ -68,7 +68,7 @@ void print(const nlohmann::ordered_json& result) {
   std::vector<std::vector<std::string>> rows = {{"axis", "value", "step ms", "GFLOP", "GFLOP/s", "activations MB"}};
   for (const auto& point : result["points"]) {
     rows.push_back({name(point), std::to_string(point["value"].get<int64_t>()), text(point["median_ms"], "{:.1f}"),
-                    text(point["gflop"], "{:.1f}"), text(point["gflops"], "{:.1f}"),
+                    text(point["gflop"], "{:.3g}"), text(point["gflops"], "{:.3g}"),
                     text(point["activations_mb"], "{:.0f}")});
   }
   std::printf("%s\n", text_table(rows).c_str());

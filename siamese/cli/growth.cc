@@ -1,8 +1,10 @@
 #include "siamese/cli/growth.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <optional>
+#include <utility>
 
 #include <fmt/format.h>
 
