@@ -51,6 +51,8 @@ class Bench:
         """Runs one measurement, keeps the JSON object of its last line with the labels."""
         environment = dict(os.environ)
         environment.setdefault("TORCHINDUCTOR_CACHE_DIR", str(ROOT / "build/bench/inductor"))
+        if self.arguments.quick:
+            environment["OMP_NUM_THREADS"] = "1"  # threads that wait for each other crawl on a machine in use
         run = subprocess.run(words, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
         if run.returncode != 0:
             sys.exit(f"bench: {' '.join(words)}: exit {run.returncode}\n{run.stderr.strip()}")
@@ -60,7 +62,7 @@ class Bench:
         return self.measure([str(self.binary), "bench", *words, "--json"], **labels)
 
     def of_shape(self, verb: str, shape: str, *words: str, **labels: object) -> dict:
-        quick = ["model.blocks=1"] if self.arguments.quick else []
+        quick = ["model.blocks=1", "engine.threads=1"] if self.arguments.quick else []
         return self.ours(verb, f"bench/{shape}", *words, *quick, shape=shape, **labels)
 
     def step(self, subject: plan.Subject, shape: str, round_: int) -> None:
@@ -92,7 +94,8 @@ class Bench:
                    str(shape.ffn_width), "--experts", str(shape.experts), "--per-token", str(shape.experts_per_token)]]
                  if shape else [["--rows", "1024"], ["--rows", "2048"]])
         for words in sizes:
-            line = self.ours("experts", *words, "--rounds", "3" if self.arguments.quick else "60", **labels)
+            few = ["--rounds", "1", "--threads", "1"] if self.arguments.quick else ["--rounds", "60"]
+            line = self.ours("experts", *words, *few, **labels)
             self.say(f"experts, {line['rows']} tokens of {line['width']}: {line['ratio']:.2f} of a dense branch's GFLOP/s")
 
     def generate(self, shape: str) -> None:
@@ -113,7 +116,7 @@ class Bench:
             self.experts(shape=shape)
 
     def kernels(self) -> None:
-        seconds = ["--seconds", "0.05" if self.arguments.quick else "0.5"]
+        seconds = ["--seconds", "0", "--threads", "1"] if self.arguments.quick else ["--seconds", "0.5"]
         for place in ([], ["--in-cache"]):
             line = self.ours("kernels", *place, *seconds)
             worst = min(line["kernels"], key=lambda kernel: kernel["share"])
@@ -144,7 +147,7 @@ def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--parts", "--shapes", help=f"some of {','.join(plan.PARTS)} (with --quick: {plan.QUICK})")
     parser.add_argument("--rounds", type=int, help="interleaved rounds, 2 or 3 by shape (with --quick: 1)")
-    parser.add_argument("--quick", action="store_true", help="one block, few steps, into build/bench: numbers mean nothing")
+    parser.add_argument("--quick", action="store_true", help="one block, one thread, few steps, into build/bench: numbers mean nothing")
     parser.add_argument("--out", type=Path, help="the page to write, docs/performance.md")
     parser.add_argument("--record", type=Path, help="one JSON line a measurement is appended, docs/results/bench.jsonl")
     parser.add_argument("--render", type=Path, metavar="RECORD", help="measure nothing, write the tables of a record")
