@@ -110,13 +110,15 @@ kernels, {result['threads']} threads, LibTorch {result['torch']}: scheme {result
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("words", nargs="*", metavar="WORD", help="config and overrides of `siamese bench growth`")
+    parser.add_argument("--steps", default="5", help="timed at each point")
     parser.add_argument("--render", action="store_true", help="measure nothing")
     parser.add_argument("--record", type=Path, default=ROOT / "docs/results/growth.jsonl")
     parser.add_argument("--out", type=Path, default=ROOT / "docs/growth.md", help="the page; plots go beside it")
     parser.add_argument("--binary", type=Path, default=ROOT / "build/release/siamese", help="what is measured")
     arguments = parser.parse_args()
     if not arguments.render:
-        arguments.record.write_text(json.dumps(measure(arguments.binary.resolve(), arguments.words or ["bench/s"])) + "\n")
+        words = [*(arguments.words or ["bench/s"]), "--steps", arguments.steps]
+        arguments.record.write_text(json.dumps(measure(arguments.binary.resolve(), words)) + "\n")
     result = json.loads(arguments.record.read_text().splitlines()[-1])
     draw_all(result, arguments.out.parent)
     write_between(arguments.out, BEGIN, END, tables(result), "Growth")

@@ -16,7 +16,6 @@
 #include "siamese/cli/own_process.h"
 #include "siamese/cli/paths.h"
 #include "siamese/cli/table.h"
-#include "siamese/cli/version.h"
 #include "siamese/io/strict_json.h"
 #include "siamese/kernels/simd.h"
 
@@ -104,7 +103,7 @@ std::vector<GrowthPoint> chosen_points(const Arguments& arguments, const train::
 
 void run(const Arguments& arguments) {
   const auto base = load_run_config(arguments.config, arguments.overrides);
-  warn_of_slow_precision(base.engine);
+  train::apply_engine(base.engine);  // what it refuses is refused once, here
   const auto points = chosen_points(arguments, base);
   nlohmann::ordered_json result = {{"bench", "growth"},
                                    {"config", arguments.config},
