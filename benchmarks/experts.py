@@ -8,6 +8,11 @@ from torch import Tensor, nn
 from shapes import MixtureShape
 
 
+@torch.compiler.disable  # PyTorch 2.13 multiplies float32 in groups, but traces it for bfloat16 only
+def grouped_product(x: Tensor, weight: Tensor, ends: Tensor) -> Tensor:
+    return F.grouped_mm(x, weight.transpose(1, 2), offs=ends)
+
+
 class Weights(nn.Module):
     """All experts: in [experts, 2 hidden, width], out [experts, width, hidden]."""
 
@@ -51,6 +56,6 @@ class Experts(nn.Module):
         order = chosen.flatten().argsort(stable=True)
         row = order // self.per_token
         ends = counts.cumsum(0).to(torch.int32)
-        up, gate = F.grouped_mm(x[row], getattr(self.experts, "in").transpose(1, 2), offs=ends).chunk(2, dim=-1)
-        made = F.grouped_mm(F.silu(gate) * up, self.experts.out.transpose(1, 2), offs=ends)
+        up, gate = grouped_product(x[row], getattr(self.experts, "in"), ends).chunk(2, dim=-1)
+        made = grouped_product(F.silu(gate) * up, self.experts.out, ends)
         return torch.zeros_like(x).index_add(0, row, made * weights.flatten()[order, None])
