@@ -24,7 +24,7 @@ demo: setup build ## train the default comparison; finished runs are kept, inter
 	$(SIAMESE) sweep configs/demo.yaml --out runs/demo
 	@printf '\nOpen %s/runs/demo/report.html in a browser.\n' "$(CURDIR)"
 
-bench: setup build ## measure kernels and training steps beside plain PyTorch into docs/performance.md (half an hour)
+bench: setup build ## measure kernels and training steps beside plain PyTorch into docs/performance.md (50 minutes)
 	$(call say,Measuring; nothing else should run on this machine)
 	python3 benchmarks/run.py
 

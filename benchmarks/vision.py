@@ -30,13 +30,14 @@ class Attention(nn.Module):
 
 
 class FeedForward(nn.Module):
-    def __init__(self, shape: VisionShape):
+    def __init__(self, shape: VisionShape, gelu: str = "none"):
         super().__init__()
+        self.gelu = gelu
         self.add_module("in", nn.Linear(shape.width, 4 * shape.width))
         self.out = nn.Linear(4 * shape.width, shape.width)
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.out(F.gelu(getattr(self, "in")(x)))
+        return self.out(F.gelu(getattr(self, "in")(x), approximate=self.gelu))
 
 
 class Junction(nn.Module):

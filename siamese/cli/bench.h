@@ -13,6 +13,7 @@ void add_bench_kernels(CLI::App& bench);
 void add_bench_step(CLI::App& bench);
 void add_bench_generate(CLI::App& bench);
 void add_bench_experts(CLI::App& bench);
+void add_bench_growth(CLI::App& bench);
 
 // A pass over memory to be timed beside a plain streaming loop with as many arrays.
 struct KernelCase {

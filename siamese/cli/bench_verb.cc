@@ -51,7 +51,8 @@ void print_machine(bool json) {
 }  // namespace bench_machine
 
 void add_bench(CLI::App& app) {
-  auto* const verb = app.add_subcommand("bench", "Measure the machine, kernels, a training step, generation, experts");
+  auto* const verb =
+      app.add_subcommand("bench", "Measure the machine, kernels, a training step and its growth, generation, experts");
   verb->require_subcommand(1);
   auto* const machine = verb->add_subcommand("machine", "Peak of multiply-adds and of memory, one thread and all");
   const auto json = std::make_shared<bool>(false);
@@ -62,6 +63,7 @@ void add_bench(CLI::App& app) {
   add_bench_step(*verb);
   add_bench_generate(*verb);
   add_bench_experts(*verb);
+  add_bench_growth(*verb);
 }
 
 }  // namespace siamese::cli

@@ -104,7 +104,62 @@ TEST_F(Bench, KernelsAreMeasuredBesideStreaming) {
   expect_refusal("bench kernels --only nonsense", 2, "--only");
 }
 
+// Of a pure power of two the exponents of FLOPs are known; times are not asserted.
+TEST_F(Bench, GrowthFitsExponents) {
+  const std::string command = "bench growth " + kTinyShape + "--steps 1 --warmup 0 ";
+  const CommandResult result = run(command + "--only depth --json");
+  ASSERT_EQ(result.exit_code, 0) << result.error;
+  EXPECT_EQ(result.error, "");
+  const auto json = nlohmann::json::parse(result.out);
+  EXPECT_EQ(json["bench"], "growth");
+  EXPECT_EQ(json["config"], "bench/s");
+  ASSERT_EQ(json["points"].size(), 8U);
+  for (size_t i = 0; i < 8; ++i) {
+    const auto& point = json["points"][i];
+    EXPECT_EQ(point["axis"], "depth");
+    EXPECT_EQ(point["value"], 1 << (i % 4));  // 2 blocks by a half, one, two and four
+    EXPECT_EQ(point["recompute"], i >= 4);
+    EXPECT_EQ(point["tokens"], 32);
+    for (const char* const field : {"median_ms", "gflop", "gflops", "activations_mb", "peak_rss_mb", "state_mb"}) {
+      EXPECT_GT(point.value(field, 0.0), 0) << field;
+    }
+    // A process of its own: no point has the parameters of another.
+    EXPECT_DOUBLE_EQ(point["state_mb"].get<double>(), point["parameters"].get<double>() * 16 / (1 << 20));
+  }
+  EXPECT_LT(json["points"][4]["parameters"], json["points"][3]["parameters"]);
+  ASSERT_EQ(json["fits"].size(), 2U);
+  // Blocks and a head: the FLOPs of one, two, four and eight blocks are a b + c with c > 0, so less than linear.
+  const auto gflop = [&](size_t point) { return json["points"][point]["gflop"].get<double>(); };
+  EXPECT_NEAR(gflop(3) - gflop(2), 2 * (gflop(2) - gflop(1)), 1e-9);
+  EXPECT_GT(json["fits"][0]["flops"].get<double>(), 0.8);
+  EXPECT_LT(json["fits"][0]["flops"].get<double>(), 1);
+  EXPECT_EQ(json["fits"][0]["points"], 4);
+  EXPECT_TRUE(json["fits"][0]["time"].is_number());
+}
+
+TEST_F(Bench, GrowthKeepsWhatItDoesNotChange) {
+  // 3 images in patches 2 x 2; one head cannot be halved, 3 samples neither halved nor quartered.
+  const std::string shape =
+      "bench/v model.width=8 model.heads=1 model.blocks=1 model.image=8 model.patch=4 model.classes=3 train.batch=3 "
+      "train.micro_batch=1 engine.threads=1 --steps 1 --warmup 0 ";
+  const CommandResult result = run("bench growth " + shape + "--only context --json");
+  ASSERT_EQ(result.exit_code, 0) << result.error;
+  const auto json = nlohmann::json::parse(result.out);
+  ASSERT_EQ(json["points"].size(), 3U);
+  for (size_t i = 0; i < 3; ++i) {
+    const int grid = 1 << i;
+    EXPECT_EQ(json["points"][i]["value"], grid * grid + 1);
+    EXPECT_EQ(json["points"][i]["tokens"], 3 * (grid * grid + 1));
+  }
+  const CommandResult text = run("bench growth " + shape + "--only batch");
+  ASSERT_EQ(text.exit_code, 0) << text.error;
+  EXPECT_NE(text.out.find("grows as a power of"), std::string::npos) << text.out;
+  EXPECT_NE(text.out.find("batch                3 "), std::string::npos) << text.out;
+}
+
 TEST_F(Bench, Mistakes) {
+  expect_refusal("bench growth bench/xl", 2, "bench/xl");
+  expect_refusal("bench growth bench/s --only height", 2, "--only");
   expect_refusal("bench", 2, "subcommand");
   expect_refusal("bench step bench/xl", 2, "bench/xl");
   expect_refusal("bench step bench/s --steps 0", 2, "--steps");
