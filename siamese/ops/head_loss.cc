@@ -33,9 +33,9 @@ HeadLoss head_loss(const at::Tensor& hidden, const at::Tensor& weight, const at:
 
 // A chunk's logits fill 32 MiB, or more where that would be too few rows. What a chunk costs beside its products is
 // dW [vocab, width], read and written once: 8 bytes for every 6 operations (three products) of each row. On a machine
-// that computes b operations in the time it moves a byte, that is a share of 8 b / (6 rows). b is 7 to 9 in float32 (200
-// GFLOP/s beside 22 to 28 GB/s on two cores), twice that in bfloat16: under 5 % from 256 rows on, in bfloat16 from 512.
-// These logits, 1 KiB for each entry of the vocabulary, are 256 / width of the size of dW itself.
+// that computes b operations in the time it moves a byte, that is a share of 8 b / (6 rows). b is 7 to 9 in float32
+// (200 GFLOP/s beside 22 to 28 GB/s on two cores), twice that in bfloat16: under 5 % from 256 rows on, in bfloat16 from
+// 512. These logits, 1 KiB for each entry of the vocabulary, are 256 / width of the size of dW itself.
 namespace head_loss_detail {
 
 constexpr int64_t kChunkBytes = int64_t{1} << 25;
