@@ -6,13 +6,13 @@
 //   m = x_scale X + Q(V)                      one stream (x null): m = Q(V)
 //   input = input_scale I(m)                  input_norm; absent: m
 // A norm is RMSNorm or LayerNorm, the same kind for all of a junction: N(v) = (v - mean) rstd gain + bias, mean 0 for
-// RMSNorm. Covers pre, lns, peri, olmo2 (one stream), post, deepnorm (y_skip = alpha, y_branch = 1; `input` is the new
-// stream), siamese and both sites of siamese(x=hybrid).
-// Backward recomputes everything from U, V (and z, when R or a gate is there) and the rows' statistics: nothing else is
-// saved. All arrays are dense [rows, cols] and start at row 0, whatever the range; statistics are [rows], gains [cols].
-// A row's result does not depend on the range it is computed in. The branch, the branch input and their gradients are
-// of type T, floats or bfloat16; streams, gains and all that is computed are floats. Statistics are summed in double;
-// the sums of backward in float, lane by lane.
+// RMSNorm, which has no bias. Covers pre, lns, peri, olmo2 (one stream), post, deepnorm (y_skip = alpha, y_branch = 1;
+// `input` is the new stream), siamese and both sites of siamese(x=hybrid). Backward recomputes everything from U, V
+// (and z, when R or a gate is there) and the rows' statistics: nothing else is saved. All arrays are dense [rows, cols]
+// and start at row 0, whatever the range; statistics are [rows], gains [cols]. A row's result does not depend on the
+// range it is computed in. The branch, the branch input and their gradients are of type T, floats or bfloat16; streams,
+// gains and all that is computed are floats. Statistics are summed in double; the sums of backward in float, lane by
+// lane.
 #pragma once
 
 #include <cstdint>

@@ -7,7 +7,7 @@ struct RowNorm {
   bool present = false;
   float eps = 0;
   const float* gain = nullptr;  // null: 1
-  const float* bias = nullptr;  // LayerNorm only; null: 0
+  const float* bias = nullptr;  // null: 0
   float* mean = nullptr;        // LayerNorm only; written by forward, read by backward
   float* rstd = nullptr;
 };

@@ -105,14 +105,15 @@ struct NormMeans {
 // Gain and bias of a norm at one vector of columns.
 struct AffineVectors {
   FloatVector gain;
-  FloatVector bias;  // LayerNorm only
+  FloatVector bias;
 };
 
 // One norm at one row, with everything it needs in itself: what lies in memory might be overwritten by any store of a
 // float, as far as the compiler knows, and would be loaded again for each vector. kLayer: LayerNorm, else RMSNorm.
 // kPresence: whether the norm is there, as far as that is known when compiling; a loop that asks for each vector is
-// slow. The same goes for a gain: without one it is `ones`, and only with kMayLackGain may those be null as well.
-template <bool kLayer, Presence kPresence, bool kMayLackGain = false>
+// slow. The same goes for gain and bias: without a gain it is `ones`, and RMSNorm has no bias. With kAnyAffine those
+// may be null as well, and it may.
+template <bool kLayer, Presence kPresence, bool kAnyAffine = false>
 class RowNormAt {
  public:
   RowNormAt(const RowNorm& norm, int64_t row, const float* ones)
@@ -161,15 +162,15 @@ class RowNormAt {
     const Floats d;
     AffineVectors at{hn::Zero(d), hn::Zero(d)};
     if (!present()) return at;
-    at.gain = kMayLackGain ? load_or(access, d, gain_, i, 1) : access.load(d, gain_ + i);
-    if (kLayer && HWY_LIKELY(bias_ != nullptr)) at.bias = access.load(d, bias_ + i);
+    at.gain = kAnyAffine ? load_or(access, d, gain_, i, 1) : access.load(d, gain_ + i);
+    if (has_bias()) at.bias = access.load(d, bias_ + i);
     return at;
   }
 
   // gain * normalised + bias
   HWY_INLINE FloatVector affine(const AffineVectors& at, FloatVector normed) const {
     normed = hn::Mul(normed, at.gain);
-    if (kLayer && HWY_LIKELY(bias_ != nullptr)) normed = hn::Add(normed, at.bias);
+    if (has_bias()) normed = hn::Add(normed, at.bias);
     return normed;
   }
   template <class Access>
@@ -186,6 +187,8 @@ class RowNormAt {
   }
 
  private:
+  HWY_INLINE bool has_bias() const { return (kLayer || kAnyAffine) && HWY_LIKELY(bias_ != nullptr); }
+
   bool present_;
   const float* gain_;
   const float* bias_;
@@ -197,7 +200,7 @@ class RowNormAt {
 };
 
 // Where the gradients of a norm's gain and bias are added up: dy normalised and dy.
-template <bool kLayer>
+template <bool kLayer, bool kAnyAffine = false>
 class AffineGradient {
  public:
   // `unwanted`: where what is not wanted goes.
@@ -207,7 +210,7 @@ class AffineGradient {
   template <class Access>
   HWY_INLINE AffineVectors load(Access access, int64_t i) const {
     const Floats d;
-    return {access.load(d, gain_ + i), kLayer ? access.load(d, bias_ + i) : hn::Zero(d)};
+    return {access.load(d, gain_ + i), kLayer || kAnyAffine ? access.load(d, bias_ + i) : hn::Zero(d)};
   }
 
   // What was loaded, with this row added.
@@ -216,7 +219,7 @@ class AffineGradient {
                         FloatVector normed) const {
     const Floats d;
     access.store(hn::MulAdd(dy, normed, before.gain), d, gain_ + i);
-    if constexpr (kLayer) access.store(hn::Add(dy, before.bias), d, bias_ + i);
+    if constexpr (kLayer || kAnyAffine) access.store(hn::Add(dy, before.bias), d, bias_ + i);
   }
 
  private:

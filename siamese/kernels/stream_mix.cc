@@ -125,7 +125,7 @@ HWY_INLINE WeightedRows mixed(const StreamMix& mix, const float* weights, const 
 }
 
 template <bool kLayer>
-using MixNorm = RowNormAt<kLayer, Presence::unknown, /*kMayLackGain=*/true>;
+using MixNorm = RowNormAt<kLayer, Presence::unknown, /*kAnyAffine=*/true>;
 
 template <bool kLayer>
 HWY_INLINE void norm_row(MixNorm<kLayer>& norm, int64_t cols, float* row) {
@@ -163,7 +163,7 @@ HWY_INLINE void norm_row_backward(MixNorm<kLayer>& norm, const float* dy, const 
                                   float* before, float* gained) {
   const Floats d;
   norm.load_statistics();
-  const AffineGradient<kLayer> gradients(gradient, gained);  // overwritten below
+  const AffineGradient<kLayer, true> gradients(gradient, gained);  // overwritten below
   RowSums<kLayer> sums;
   for_each_vector(0, cols, [&](int64_t i, auto access) HWY_ATTR {
     const auto dy_i = access.load(d, dy + i);
