@@ -103,6 +103,9 @@ std::vector<GrowthPoint> chosen_points(const Arguments& arguments, const train::
 
 void run(const Arguments& arguments) {
   const auto base = load_run_config(arguments.config, arguments.overrides);
+  if (base.engine.recompute != 0) {
+    throw UsageError("engine.recompute: bench growth measures without it and with 1: leave it out");
+  }
   train::apply_engine(base.engine);  // what it refuses is refused once, here
   const auto points = chosen_points(arguments, base);
   nlohmann::ordered_json result = {{"bench", "growth"},

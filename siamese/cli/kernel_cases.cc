@@ -139,11 +139,14 @@ Operation peri(const Shape& shape) {
 }
 
 // dit: rows of samples, each with a gate.
+constexpr int64_t kTokens = 64;
+
+Shape whole_samples(const Shape& shape) { return {std::max<int64_t>(1, shape.rows / kTokens) * kTokens, shape.cols}; }
+
 Operation gated(const Shape& shape) {
-  constexpr int64_t kTokens = 64;
-  const int64_t samples = std::max<int64_t>(1, shape.rows / kTokens);
+  const int64_t samples = shape.rows / kTokens;
   Tensors inputs;
-  ops::Junction pass = one_stream(inputs, {samples * kTokens, shape.cols});
+  ops::Junction pass = one_stream(inputs, shape);
   pass.branch = pass.branch.view({samples, kTokens, shape.cols});
   pass.y = pass.y.view({samples, kTokens, shape.cols});
   inputs.push_back(leaf({samples, shape.cols}));
@@ -306,8 +309,9 @@ std::vector<std::function<KernelCase()>> kernel_cases(int64_t rows, int64_t cols
   std::vector<std::function<KernelCase()>> cases;
   for (auto* const make : {&of::pre, &of::siamese_post, &of::siamese_hybrid, &of::post, &of::peri, &of::gated,
                            &of::rms_norm, &of::layer_norm, &of::swiglu, &of::gelu, &of::rope, &of::modulate}) {
-    cases.push_back([make, shape] { return of::forward_case(make(shape), shape.elements()); });
-    cases.push_back([make, shape] { return of::backward_case(make(shape), shape.elements()); });
+    const of::Shape whole = make == &of::gated ? of::whole_samples(shape) : shape;
+    cases.push_back([make, whole] { return of::forward_case(make(whole), whole.elements()); });
+    cases.push_back([make, whole] { return of::backward_case(make(whole), whole.elements()); });
   }
   cases.push_back([shape] { return of::loss(shape); });
   cases.push_back([shape] { return of::adamw(shape); });

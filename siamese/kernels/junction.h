@@ -31,6 +31,7 @@ struct Junction {
   float input_scale = 1;
   const float* x_scale = nullptr;  // [cols]; null: 1
   const float* gate = nullptr;     // [cols], of every row of the range; null: 1
+  bool past_cache = false;         // streams and their gradients are too large to be in a cache when next read
   RowNorm branch_norm;
   RowNorm x_norm;
   RowNorm y_norm;
@@ -59,7 +60,7 @@ void junction_forward(const Junction& junction, const JunctionRowsOf<Bfloat16>& 
 
 template <class T>
 struct JunctionGradientsOf {
-  // What forward saw or wrote: z only with branch_norm or gate; U and V are x and y when nothing was added.
+  // What forward saw or wrote: z only with branch_norm or d_gate; U and V are x and y when nothing was added.
   const T* branch = nullptr;
   const float* x_sum = nullptr;
   const float* y_sum = nullptr;

@@ -90,7 +90,7 @@ class BackwardRow {
         d_branch_(row_or(g.d_branch, row * cols_, scratch.unwanted)),
         branch_(row_or(g.d_branch == nullptr ? nullptr : g.branch, row * cols_, scratch.zeros)),
         db_row_(as_floats(d_branch_, scratch.db)),
-        past_cache_(g.d_y != nullptr && can_store_past_cache(g.d_y, cols_) &&
+        past_cache_(junction.past_cache && g.d_y != nullptr && can_store_past_cache(g.d_y, cols_) &&
                     (!kTwo || (g.d_x != nullptr && can_store_past_cache(g.d_x, cols_)))) {
     branch_norm_.load_statistics();
     x_norm_.load_statistics();

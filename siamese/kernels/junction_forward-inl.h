@@ -52,8 +52,8 @@ class ForwardRow {
         x_out_(row_or_null(rows.x_out, row * cols_)),
         input_(row_or_null(rows.input, row * cols_)),
         merged_(as_floats(input_, rows.scratch)),
-        past_cache_(input_ != nullptr && stores_past_cache(x_sum_) && stores_past_cache(y_sum_) &&
-                    stores_past_cache(x_out_)),
+        past_cache_(junction.past_cache && input_ != nullptr && stores_past_cache(y_sum_) && stores_past_cache(x_out_)),
+        u_past_cache_((past_cache_ || x_norm_.present()) && input_ != nullptr && stores_past_cache(x_sum_)),
         u_row_(input_ != nullptr ? rows.scratch + cols_ : x_sum_),
         v_row_(input_ != nullptr ? merged_ : y_sum_) {}
 
@@ -88,7 +88,7 @@ class ForwardRow {
       if (past_cache_) {
         prefetch_all(kAhead + i, input_);
       } else {
-        prefetch(kAhead + i, input_, x_sum_, y_sum_, x_out_);
+        prefetch(kAhead + i, input_, u_past_cache_ ? nullptr : x_sum_, y_sum_, x_out_);
       }
       const auto b = normed_branch(access, i);
       auto v = access.load(d, y_ + i);
@@ -130,7 +130,7 @@ class ForwardRow {
       if constexpr (kTwo) {
         const auto x = x_norm_.present() ? x_norm_.affine(access, i, x_norm_.normalised(u)) : u;
         merged = hn::Add(scales_x() ? hn::Mul(x, access.load(d, x_scale_ + i)) : x, merged);
-        if (HWY_LIKELY(x_sum_ != nullptr)) store_result(access, past_cache_, u, x_sum_ + i);
+        if (HWY_LIKELY(x_sum_ != nullptr)) store_result(access, u_past_cache_, u, x_sum_ + i);
         if (x_norm_.present()) store_result(access, past_cache_, x, x_out_ + i);
       }
       if (HWY_LIKELY(y_sum_ != nullptr)) store_result(access, past_cache_, v, y_sum_ + i);
@@ -191,9 +191,10 @@ class ForwardRow {
   float* x_out_;
   T* input_;
   float* merged_;  // m on the way to I
-  // Streams are next read after a whole branch. So they wait near by and are written at their last reading, past the
-  // caches: a plain store would first fetch from memory what it overwrites. The input is what the branch reads at once.
-  bool past_cache_;
+  // Streams are next read after a whole branch. So they wait near by and are written at their last reading; large ones
+  // past the caches, where a plain store would first fetch from memory what it overwrites, and U beside a normalised X,
+  // which only backward reads, always. The input is what the branch reads at once.
+  bool past_cache_, u_past_cache_;
   float* u_row_;
   float* v_row_;
 };

@@ -112,8 +112,9 @@ void check_backward(std::string_view kind, const at::Tensor& dy, const at::Tenso
       .shape("projected", projected, {chosen.sym_numel(), w_in.sym_size(1)});
 }
 
-bool fused(const at::Tensor& x, const at::Tensor& chosen) {
-  return use_fused_bfloat16("expert_feed_forward", {x}) && x.numel() > 0 && chosen.numel() > 0;
+// Without rows, choices or a hidden layer there is nothing for the kernels to write.
+bool fused(const at::Tensor& x, const at::Tensor& chosen, const at::Tensor& w_out) {
+  return use_fused_bfloat16("expert_feed_forward", {x}) && x.numel() > 0 && chosen.numel() > 0 && w_out.numel() > 0;
 }
 
 Made plain_forward(std::string_view kind, const at::Tensor& x, const at::Tensor& chosen, const at::Tensor& weights,
@@ -131,7 +132,7 @@ Made fused_forward(std::string_view kind, const at::Tensor& x, const at::Tensor&
   const char* const op = "expert_feed_forward";
   check(op, kind, x, chosen, weights, w_in, w_out);
   check_indices(op, "chosen", chosen, w_in.size(0));
-  if (!fused(x, chosen)) return plain_forward(kind, x, chosen, weights, w_in, w_out);
+  if (!fused(x, chosen, w_out)) return plain_forward(kind, x, chosen, weights, w_in, w_out);
   const auto [y, projected] = run_experts(activation_named(op, kind), {x, chosen, weights, w_in, w_out});
   return {y, projected};
 }
@@ -161,7 +162,7 @@ Gradients fused_backward(std::string_view kind, const at::Tensor& dy, const at::
   const char* const op = "expert_feed_forward_backward";
   check_backward(kind, dy, x, chosen, weights, w_in, w_out, projected);
   check_indices(op, "chosen", chosen, w_in.size(0));
-  if (!fused(x, chosen)) return plain_backward(kind, dy, x, chosen, weights, w_in, w_out, projected, wanted);
+  if (!fused(x, chosen, w_out)) return plain_backward(kind, dy, x, chosen, weights, w_in, w_out, projected, wanted);
   const at::Tensor dw_in = wanted[2] ? at::zeros(w_in.sizes(), at::kFloat) : at::Tensor();
   const at::Tensor dw_out = wanted[3] ? at::zeros(w_out.sizes(), at::kFloat) : at::Tensor();
   const auto [dx, dweights] =
@@ -198,7 +199,7 @@ class Pair : public torch::autograd::Function<Pair> {
     const auto edges = wanted_gradients(context, {true, true, true, true, true});
     const Wanted wanted{edges[0], edges[2], edges[3], edges[4]};
     const bool in_place = (wanted[2] && adds_in_place(saved[3])) || (wanted[3] && adds_in_place(saved[4]));
-    if (in_place && fused(saved[0], saved[1])) return backward_in_place(kind, grads[0], saved, wanted);
+    if (in_place && fused(saved[0], saved[1], saved[4])) return backward_in_place(kind, grads[0], saved, wanted);
     const BelowAutograd below;
     static const auto op = find_op("expert_feed_forward_backward", fused_backward);
     const auto [dx, dweights, dw_in, dw_out] =

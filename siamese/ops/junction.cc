@@ -7,7 +7,7 @@
 // No output is an input: where nothing is added V is y itself, where nothing stands between the input is V; then they
 // are not made. ops::junction puts the tensor that is meant in their place.
 // What lives from forward to backward: U and V, which stand for x and y, so a caller's x and y are let go where a sum
-// took their place; z only if it has a norm or a gate; gains and scales; the statistics.
+// took their place; z only if it has a norm or a gate that learns; gains and scales; the statistics.
 #include "siamese/ops/junction.h"
 
 #include <algorithm>
@@ -156,7 +156,9 @@ class Pair : public torch::autograd::Function<Pair> {
     const auto [y_sum, x_out, input, x_sum, statistics] = call(op, tensors, plan);
     context->set_materialize_grads(false);
     mark_constants(context, plan, {y_sum, x_out, input, x_sum});
-    if (!plan.norms[kOfBranch] && !plan.has_gate) tensors[kBranch] = at::Tensor();
+    // The gradient of a gate is the only other that needs z; the mask of drop-path has none.
+    const bool learns_gate = plan.has_gate && tensors[kGate].requires_grad();
+    if (!plan.norms[kOfBranch] && !learns_gate) tensors[kBranch] = at::Tensor();
     if (plan.adds_to_x()) tensors[kX] = plan.makes_x_sum() ? x_sum : x_out;
     if (plan.makes_y_sum()) tensors[kY] = y_sum;
     tensor_list saved(tensors.begin(), tensors.end());

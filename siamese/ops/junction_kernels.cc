@@ -90,6 +90,10 @@ PerSlot all_dense(const PerSlot& given) {
 
 int64_t rows_of(const at::Tensor& y) { return c10::multiply_integers(y.sizes().slice(0, y.sizes().size() - 1)); }
 
+// Bytes of a stream from which on none of it is in a cache any more when the next junction reads it. Stored past the
+// caches, a pass over large streams takes 0.6 to 0.8 of the time; over small ones up to 1.5 times as much.
+constexpr int64_t kBeyondCache = int64_t{4} << 20;
+
 // The plan in the kernel's words, pointing into dense tensors.
 kernels::Junction pointed(const JunctionPlan& plan, const PerSlot& given, const at::Tensor& statistics) {
   kernels::Junction numbers;
@@ -102,6 +106,7 @@ kernels::Junction pointed(const JunctionPlan& plan, const PerSlot& given, const 
   const std::array<kernels::RowNorm*, kNorms> norms = {&numbers.branch_norm, &numbers.x_norm, &numbers.y_norm,
                                                        &numbers.input_norm};
   const int64_t rows = rows_of(given[kY]);
+  numbers.past_cache = rows * numbers.cols * static_cast<int64_t>(sizeof(float)) >= kBeyondCache;
   float* next = statistics.mutable_data_ptr<float>();
   for (size_t norm = 0; norm < kNorms; ++norm) {
     if (!plan.norms[norm]) continue;

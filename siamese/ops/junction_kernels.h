@@ -20,7 +20,7 @@ struct Returning {
   at::Tensor d_y_sum;  // undefined: 0, as for the other two
   at::Tensor d_x_out;
   at::Tensor d_input;
-  PerSlot saved;  // z only with its norm or gate, U for x, V for y
+  PerSlot saved;  // z only with its norm or for the gradient of its gate, U for x, V for y
   at::Tensor statistics;
 };
 

@@ -36,13 +36,16 @@ Values from_sums(const PerSlot& given, const JunctionPlan& plan, const at::Tenso
   return made;
 }
 
+// [samples, cols] against [samples, ..., cols].
+at::Tensor gate_of_rows(at::Tensor gate, const at::Tensor& rows) {
+  while (gate.dim() < rows.dim()) gate = gate.unsqueeze(1);
+  return gate;
+}
+
 // gate R(z)
 at::Tensor plain_branch(const PerSlot& given, const JunctionPlan& plan, at::ScalarType type) {
   const at::Tensor normed = plain_norm(given, plan, kOfBranch, given[kBranch].to(type));
-  if (!plan.has_gate) return normed;
-  at::Tensor gate = given[kGate];
-  while (gate.dim() < normed.dim()) gate = gate.unsqueeze(1);
-  return gate * normed;
+  return plan.has_gate ? gate_of_rows(given[kGate], normed) * normed : normed;
 }
 
 Values all_values(const PerSlot& given, const JunctionPlan& plan) {
@@ -98,8 +101,9 @@ PerSlot gradients_of_sums(const Returning& returning, const JunctionPlan& plan, 
 // From db, what comes back to b, to the branch, its norm and its gate.
 void branch_gradients(const at::Tensor& db, const PerSlot& saved, const JunctionPlan& plan, const Wanted& wanted,
                       PerSlot& gradients) {
-  if (!plan.norms[kOfBranch] && !plan.has_gate) {
-    gradients[kBranch] = plan.half_branch ? db.to(at::kBFloat16) : db;
+  if (!plan.norms[kOfBranch] && !wanted[kGate]) {  // z need not be there
+    const at::Tensor dz = plan.has_gate ? db * gate_of_rows(saved[kGate], db) : db;
+    gradients[kBranch] = plan.half_branch ? dz.to(at::kBFloat16) : dz;
     return;
   }
   const std::array<size_t, 4> slots = {kBranch, gain_of(kOfBranch), bias_of(kOfBranch), kGate};

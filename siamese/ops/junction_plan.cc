@@ -15,7 +15,7 @@ bool half_beside(const at::Tensor& branch, const at::Tensor& y) {
 JunctionPlan JunctionPlan::given(const PerSlot& tensors) const {
   JunctionPlan plan = *this;
   plan.has_branch = tensors[kBranch].defined();
-  plan.has_gate = plan.has_branch && tensors[kGate].defined();
+  plan.has_gate = tensors[kGate].defined();
   plan.has_x = tensors[kX].defined();
   if (plan.has_branch) plan.half_branch = half_beside(tensors[kBranch], tensors[kY]);
   plan.norms[kOfBranch] &= plan.has_branch;
@@ -26,7 +26,7 @@ JunctionPlan JunctionPlan::given(const PerSlot& tensors) const {
 Wanted JunctionPlan::within(const Wanted& wanted, const PerSlot& tensors) const {
   Wanted result = wanted;
   result[kX] &= has_x;
-  result[kGate] &= has_gate;
+  result[kGate] &= has_gate && has_branch;
   result[kXScale] &= has_x && tensors[kXScale].defined();
   for (size_t norm = 0; norm < kNorms; ++norm) {
     for (const size_t slot : {gain_of(norm), bias_of(norm)}) {

@@ -219,7 +219,7 @@ class JunctionRun {
   const JunctionExample& e_;
   const JunctionCase& c_;
   LineArrays arrays_;
-  Junction junction_;
+  Junction junction_{.past_cache = true};  // the other way is seen in the tests of the op
   JunctionRows rows_;
   JunctionGradients g_;
 };

@@ -146,6 +146,17 @@ TEST(ExpertFeedForward, NoRows) {
   }
 }
 
+TEST(ExpertFeedForward, NoHiddenLayer) {
+  const Case of{Activation::gelu, 5, 4, 0, 2, 1};
+  for (const auto mode : {Mode::automatic, Mode::plain}) {
+    const ModeGuard guard(mode);
+    const auto list = singles(inputs(of));
+    const at::Tensor y = run(of, list, choices(of));
+    EXPECT_EQ(testing::largest(y), 0);
+    EXPECT_EQ(testing::largest(testing::gradients(y, list)[0]), 0);
+  }
+}
+
 TEST(ExpertFeedForward, DoesNotDependOnThreads) {
   const int before = at::get_num_threads();
   const ModeGuard fused(Mode::fused);

@@ -165,6 +165,20 @@ TEST(Junction, GatesOfSamplesEqualPlainForwardAndGradientAtEverySimdLevel) {
   kernels::force_simd_target(0);
 }
 
+// The mask of drop-path has no gradient: then the branch is not kept for one.
+TEST(Junction, ABranchIsKeptForAGateThatLearnsOnly) {
+  const ModeGuard fused(Mode::fused);
+  for (const bool learns : {false, true}) {
+    const at::Tensor y = leaf(randn({2, 3, 33}, 1).to(at::kFloat)), z = leaf(randn({2, 3, 33}, 2).to(at::kFloat));
+    const at::Tensor gate = at::ones({2, 33}).set_requires_grad(learns);
+    Junction j{.branch = z * 2, .y = y, .y_branch = 1, .gate = gate};
+    const c10::weak_intrusive_ptr<c10::TensorImpl> kept(j.branch.getIntrusivePtr());
+    const at::Tensor sum = junction(j).y;
+    j.branch = at::Tensor();
+    EXPECT_EQ(kept.expired(), !learns);
+  }
+}
+
 TEST(Junction, AGateThatIsNotOneRowForEachSampleIsRefused) {
   const at::Tensor x = at::ones({2, 4, 5});
   for (const auto& gate : {at::ones({4, 5}), at::ones({2, 1}), at::ones({2, 1, 5})}) {
