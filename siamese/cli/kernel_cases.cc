@@ -139,16 +139,18 @@ Operation peri(const Shape& shape) {
 }
 
 // dit: rows of samples, each with a gate.
-constexpr int64_t kTokens = 64;
+constexpr int64_t kGatedRows = 64;
 
-Shape whole_samples(const Shape& shape) { return {std::max<int64_t>(1, shape.rows / kTokens) * kTokens, shape.cols}; }
+Shape whole_samples(const Shape& shape) {
+  return {std::max<int64_t>(1, shape.rows / kGatedRows) * kGatedRows, shape.cols};
+}
 
 Operation gated(const Shape& shape) {
-  const int64_t samples = shape.rows / kTokens;
+  const int64_t samples = shape.rows / kGatedRows;
   Tensors inputs;
   ops::Junction pass = one_stream(inputs, shape);
-  pass.branch = pass.branch.view({samples, kTokens, shape.cols});
-  pass.y = pass.y.view({samples, kTokens, shape.cols});
+  pass.branch = pass.branch.view({samples, kGatedRows, shape.cols});
+  pass.y = pass.y.view({samples, kGatedRows, shape.cols});
   inputs.push_back(leaf({samples, shape.cols}));
   pass.gate = inputs.back();
   return junction("junction pre, gated", {2, 2}, {4, 2}, inputs, pass);
