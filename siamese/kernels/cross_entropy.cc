@@ -34,11 +34,11 @@ HWY_INLINE float largest(const T* x, int64_t count) {
 template <bool kStore, class T>
 HWY_INLINE double sum_of_exponentials(const T* x, float top, int64_t count, T* to) {
   const Floats d;
-  constexpr int64_t kRun = 4096;
+  const int64_t run = 64 * static_cast<int64_t>(hn::Lanes(d));  // of so many additions to a lane
   const auto shift = hn::Set(d, top);
   double total = 0;
-  for (int64_t begin = 0; begin < count; begin += kRun) {
-    const int64_t end = count - begin < kRun ? count : begin + kRun;
+  for (int64_t begin = 0; begin < count; begin += run) {
+    const int64_t end = count - begin < run ? count : begin + run;
     auto sum = hn::Zero(d);
     for_each_vector(begin, end, [&](int64_t i, auto access) HWY_ATTR {
       const auto e = access.zero_outside(d, exp_of_negative(hn::Sub(access.load(d, x + i), shift)));

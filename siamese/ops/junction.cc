@@ -209,7 +209,8 @@ Outputs record(const PerSlot& given, const JunctionPlan& plan) {
   tensor_list tensors;
   for (size_t slot = 0; slot < kSlots; ++slot) {
     present.push_back(given[slot].defined());
-    if (given[slot].defined()) tensors.push_back(slot < kXScale ? dense_once(given[slot]) : given[slot]);
+    if (given[slot].defined())
+      tensors.push_back(slot < kXScale || slot == kGate ? dense_once(given[slot]) : given[slot]);
   }
   const tensor_list made = Pair::apply(plan, present, at::TensorList(tensors));
   return {made[0], made[1], made[2], made[3]};
