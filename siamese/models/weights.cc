@@ -43,8 +43,7 @@ at::ScalarType tensor_type(io::DType stored) {
   for (const auto& [dtype, type] : kTypes) {
     if (dtype == stored) return type;
   }
-  SIAMESE_INVARIANT(!"every stored dtype has its type");
-  return at::kFloat;
+  throw DataError("a tensor of weights: expected a type that LibTorch holds, got " + std::string(enum_text(stored)));
 }
 
 std::string shape_text(io::DType dtype, at::IntArrayRef shape) {

@@ -246,7 +246,6 @@ TEST_F(ConvertVerb, RefusesInOneLine) {
   EXPECT_FALSE(exists("y"));
 }
 
-// What tells the sizes may itself be missing: it is listed with the rest.
 // A flipped bit in a key must not turn the config into one of somebody else's, which would be left aside.
 TEST_F(ConvertVerb, ACheckpointsOwnConfigIsReadOrRefused) {
   train("", "run");
@@ -257,6 +256,7 @@ TEST_F(ConvertVerb, ACheckpointsOwnConfigIsReadOrRefused) {
                  "run/step6/config.yaml: model.residual: missing, and every checkpoint names its scheme there");
 }
 
+// What tells the sizes may itself be missing: it is listed with the rest.
 TEST_F(ConvertVerb, ListsWhatItWouldHaveLookedAt) {
   train("'model.residual=siamese(x=hybrid)'", "run");
   ASSERT_EQ(run("convert run --from siamese --to official-lm -o lm.safetensors").exit_code, 0);

@@ -147,33 +147,72 @@ double relative_error(const std::vector<float>& actual, const std::vector<float>
   return std::sqrt(difference / length);
 }
 
+// Of even dims, each pair of a head by an angle of its own.
+class Rotations {
+ public:
+  Rotations(int64_t tokens, int64_t dim) : present_(dim % 2 == 0) {
+    for (const float angle : random_floats(tokens * (dim / 2), "angle", 0, 3)) {
+      cos_.push_back(std::cos(angle));
+      sin_.push_back(std::sin(angle));
+    }
+  }
+  const float* cos() const { return present_ ? cos_.data() : nullptr; }
+  const float* sin() const { return present_ ? sin_.data() : nullptr; }
+
+ private:
+  bool present_;
+  std::vector<float> cos_, sin_;
+};
+
 // Products of pairs round q, k and v after norm and rotation, p and ds: each to 2^-9 of itself at most, and an error of
 // q . k is one of the exponent. Their errors are independent and of either sign; what is kept is rounded as well.
 TEST_P(Bfloat16Kernels, AttentionOfRoundedOperands) {
   for (const int64_t dim : {1, 8, 20, 33, 64}) {
-    for (const int64_t tokens : {2, 7, 33, 65, 130, 250}) {
-      const AttentionShape s{1, tokens, 4, 2, dim, tokens != 33, 1e-5F};
-      const Halves qkv = random_halves(tokens * 8 * dim, "qkv"), d_out = random_halves(tokens * 4 * dim, "d_out");
+    for (const int64_t tokens : {1, 2, 7, 33, 65, 130, 250}) {
+      const AttentionShape s{dim > 1 ? 2 : 1, tokens, 4, 2, dim, tokens != 33, 1e-5F};
+      const Halves qkv = random_halves(s.batch * tokens * 8 * dim, "qkv");
+      const Halves d_out = random_halves(s.batch * tokens * 4 * dim, "d_out");
       const std::vector<float> exact_qkv = floats_of(qkv), exact_d_out = floats_of(d_out);
       const std::vector<float> gain = random_floats(dim, "gain", 1, 0.3);
-      const AttentionInputsOf<Bfloat16> half{qkv.data(), nullptr, nullptr, gain.data(), gain.data(), nullptr};
-      const AttentionInputs exact{exact_qkv.data(), nullptr, nullptr, gain.data(), gain.data(), nullptr};
+      const Rotations turned(tokens, dim);
+      // The norm of one number is constant: at one dim v has none, so that something comes back, and there are few
+      // numbers, since near 0 all that comes back through the norm of q is rounding.
+      const float* const of_v = dim > 1 ? gain.data() : nullptr;
+      const AttentionInputsOf<Bfloat16> half{qkv.data(), turned.cos(), turned.sin(), gain.data(), gain.data(), of_v};
+      const AttentionInputs exact{exact_qkv.data(), turned.cos(), turned.sin(), gain.data(), gain.data(), of_v};
       Halves out(d_out.size()), d_qkv(qkv.size());
       std::vector<float> exact_out(d_out.size()), exact_d_qkv(qkv.size());
-      std::vector<float> lse(sized(4 * tokens)), exact_lse(lse.size());
-      const auto run = [&](const auto& inputs, auto& to, auto& log_sums, const auto& d_to, auto& d_from) {
+      std::vector<float> lse(sized(s.batch * 4 * tokens)), exact_lse(lse.size());
+      std::vector<float> d_gains(sized(s.batch * s.heads * attention_sizes(s, true).blocks * 3 * dim)),
+          exact_d_gains(d_gains.size());
+      const auto run = [&](const auto& inputs, auto& to, auto& log_sums, const auto& d_to, auto& d_from, auto& d_gain) {
         std::vector<float> scratch(sized(attention_backward_scratch(s) + attention_forward_scratch(s)),
                                    std::numeric_limits<float>::quiet_NaN());
         attention_forward(s, inputs, to.data(), log_sums.data(), scratch.data(), 0, s.tasks());
-        attention_backward(s, inputs, {to.data(), log_sums.data(), d_to.data(), d_from.data(), nullptr}, scratch.data(),
-                           0, s.tasks());
+        attention_backward(s, inputs, {to.data(), log_sums.data(), d_to.data(), d_from.data(), d_gain.data()},
+                           scratch.data(), 0, s.tasks());
       };
-      run(half, out, lse, d_out, d_qkv);
-      run(exact, exact_out, exact_lse, exact_d_out, exact_d_qkv);
+      run(half, out, lse, d_out, d_qkv, d_gains);
+      run(exact, exact_out, exact_lse, exact_d_out, exact_d_qkv, exact_d_gains);
       const std::string what = "D" + std::to_string(dim) + " T" + std::to_string(tokens);
       EXPECT_LE(relative_error(floats_of(out), exact_out), 0x1p-7) << what;
-      EXPECT_LE(relative_error(floats_of(d_qkv), exact_d_qkv), 0x1p-6) << what;
       EXPECT_LE(relative_error(lse, exact_lse), 0x1p-7) << what;
+      EXPECT_LE(relative_error(floats_of(d_qkv), exact_d_qkv), 0x1p-6) << what;
+      // The softmax of one token and the norm of one number are constant: nothing comes back to q and k but rounding.
+      if (tokens == 1 || dim == 1) continue;
+      EXPECT_LE(relative_error(d_gains, exact_d_gains), 0x1p-6) << what;
+      // q, k and v each for itself: the longest would hide the others.
+      for (const auto& [name, first, heads] : {std::tuple{"q", 0, 4}, {"k", 4, 2}, {"v", 6, 2}}) {
+        const auto part = [&, from = first, count = heads](const std::vector<float>& rows) {
+          std::vector<float> found;
+          for (size_t row = 0; row < rows.size(); row += sized(8 * dim)) {
+            const auto at = rows.begin() + static_cast<ptrdiff_t>(row) + from * dim;
+            found.insert(found.end(), at, at + count * dim);
+          }
+          return found;
+        };
+        EXPECT_LE(relative_error(part(floats_of(d_qkv)), part(exact_d_qkv)), 0x1p-6) << name << " " << what;
+      }
     }
   }
 }

@@ -65,7 +65,6 @@ TEST(Streams, NothingACallerSeesIsOverwritten) {
   }
 }
 
-// Gates as families give them: none, a number for each channel of a sample (DiT), one for each sample (drop-path).
 // A gate for each channel of a sample, or one for a sample, is part of the pass; any other acts before it.
 TEST(Streams, APassTakesTheGateOfEachSample) {
   const at::Tensor value = randn({2, 3, 6}, 3);
@@ -79,6 +78,7 @@ TEST(Streams, APassTakesTheGateOfEachSample) {
   }
 }
 
+// Gates as families give them: none, a number for each channel of a sample (DiT), one for each sample (drop-path).
 std::vector<at::Tensor> some_gates(at::ScalarType dtype) {
   const auto gate = [&](at::IntArrayRef shape) { return testing::leaf(randn(shape, 21).to(dtype)); };
   return {at::Tensor(), gate({2, 1, 6}), gate({2, 1, 1})};
