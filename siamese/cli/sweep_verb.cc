@@ -20,6 +20,7 @@
 #include "siamese/io/directory_lock.h"
 #include "siamese/io/run_dir.h"
 #include "siamese/report/report.h"
+#include "siamese/runs/sweep_file.h"
 #include "siamese/train/config_keys.h"
 #include "siamese/train/run.h"
 #include "siamese/train/sweep_plan.h"
@@ -45,7 +46,7 @@ bool has_ended(std::optional<RunStatus> status) {
 }
 
 // "finished, loss 0.8712".
-std::string result_text(const train::RunSummary& summary) {
+std::string result_text(const runs::RunSummary& summary) {
   const double loss = std::isfinite(summary.val_loss) ? summary.val_loss : summary.train_loss;
   return fmt::format("{}, loss {}", enum_text(summary.status), std::isfinite(loss) ? fmt::format("{:.4f}", loss) : "-");
 }
@@ -136,7 +137,7 @@ class Sweep {
         std::fprintf(stderr, "%s; go on with the same command\n", stopped_text(result));
         return exit_code_of(result);
       }
-      if (record_) record_->add(train::record_line(plan_.name, run, dir, build_text()));
+      if (record_) record_->add(train::record_line(plan_.name, run, dir));
       write_recorded();
       if (!has_ended(before)) report::write_report(out_);
     }
@@ -150,7 +151,7 @@ class Sweep {
   void check_files_are_ours() const {
     const fs::path plan = out_ / io::kSweepFile;
     if (is_taken(plan)) {
-      if (!train::is_sweep_file(plan)) throw UsageError(plan.string() + ": not of a sweep; choose another --out");
+      if (!runs::is_sweep_file(plan)) throw UsageError(plan.string() + ": not of a sweep; choose another --out");
       return;
     }
     for (const auto name : {io::kRecordedFile, io::kReportFile}) {
@@ -165,7 +166,7 @@ class Sweep {
     if (!quiet_) std::fprintf(stderr, "%s\n", printable(text).c_str());
   }
 
-  std::optional<train::RecordLine> find(const train::PlannedRun& run) {
+  std::optional<runs::RecordLine> find(const train::PlannedRun& run) {
     return record_ ? record_->find(run.config) : std::nullopt;
   }
 
@@ -214,7 +215,7 @@ class Sweep {
       if (auto line = find(run)) {
         line->dir = run.dir;
         line->variant = run.variant;
-        text += train::to_json(*line) + "\n";
+        text += runs::to_line(*line) + "\n";
       }
     }
     const fs::path path = out_ / io::kRecordedFile;

@@ -19,7 +19,7 @@ struct RecordLine {
   double lr = kNone;
   uint64_t seed = 0;
   config::Texts config;  // resolved, the keys that decide a result
-  DataKey data;          // empty: made by the engine, or written by version 0.2 or older
+  DataKey data;          // empty: made by the engine, or a line of schema 1
   RunSummary summary;
   std::vector<Stretch> stretches;  // joined(); of schema 1 one, with what those lines say
 };

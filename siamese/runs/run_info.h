@@ -27,12 +27,13 @@ struct RunInfo {
   std::optional<int64_t> saved;  // step of the newest checkpoint, 0: none; 0.1.0 did not say
   int64_t steps = 0;             // train.steps
   int64_t parameters = 0;
-  uint64_t seed = 0;
+  std::optional<uint64_t> seed;
   double lr = kNone;
-  std::string message;            // why it diverged or stopped on an error
-  std::vector<std::string> set;   // the keys that somebody gave; of the others the config has defaults and derived values
-  bool says_set = false;          // older versions did not
-  std::string folder;             // where the config's relative paths start; "": not known
+  std::string message;  // why it diverged or stopped on an error
+  std::vector<std::string>
+      set;                // the keys that somebody gave; of the others the config has defaults and derived values
+  bool says_set = false;  // older versions did not
+  std::string folder;     // where the config's relative paths start; "": not known
   DataKey data;
   std::vector<Stretch> stretches;  // in order; none in schema 1
 };

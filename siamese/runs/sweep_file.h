@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,7 +16,7 @@ struct SweepEntry {
   std::string dir;      // folder below the sweep's
   std::string variant;  // label; "": the run's own
   double lr = kNone;
-  int64_t seed = -1;  // -1: not written
+  std::optional<uint64_t> seed;  // nullopt: not written
 };
 
 struct SweepFile {
