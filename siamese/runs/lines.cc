@@ -40,11 +40,11 @@ void read_tolerantly(const std::filesystem::path& file, const UseLine& use, Note
   try {
     if (!is_there(file)) return;
     walk(io::read_file(file), file, [&](std::string_view line, const std::string& where, bool torn) {
-      if (torn) return wrong.push_back(where + ": half-written: its writer is at work or was killed; left out");
+      if (torn) return wrong.push_back(where + ": half-written: its writer is at work or was killed");
       try {
         use(line, where, &wrong);
       } catch (const DataError& error) {
-        wrong.push_back(std::string(error.what()) + "; left out");
+        wrong.push_back(error.what());
       }
     });
   } catch (const Error& error) {  // what the system says

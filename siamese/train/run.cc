@@ -105,7 +105,7 @@ RunResult start_run(const RunConfig& asked, const fs::path& run_dir, bool overwr
   runs::RunInfo info;
   info.id = new_run_id();
   info.label = label;
-  info.folder = fs::current_path().string();
+  info.folder = config.data.base.empty() ? fs::current_path().string() : config.data.base;
   info.says_set = config.given.has_value();
   info.set = config.given.value_or(std::vector<std::string>{});
   RunLoop run(trainer, run_dir, std::move(info), hooks);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "siamese/base/check.h"
@@ -31,11 +32,6 @@ ConfigTexts resolve(const ConfigTexts& recorded) {
   }
 }
 
-ConfigTexts without_places(ConfigTexts config) {
-  std::erase_if(config, [](const auto& entry) { return tells_where(entry.first); });
-  return config;
-}
-
 }  // namespace
 
 runs::RecordLine record_line(const std::string& sweep, const PlannedRun& run, const fs::path& run_dir) {
@@ -57,6 +53,12 @@ bool is_of_this_build(const std::vector<runs::Stretch>& stretches) {
   return builds.size() == 1 && builds.front() == this_build();
 }
 
+bool is_of_this_build(const fs::path& run_dir) {
+  runs::Notes notes;
+  const auto info = runs::read_run_file(run_dir, &notes);
+  return info && is_of_this_build(info->stretches);
+}
+
 SweepRecord::SweepRecord(fs::path file, Lines lines) : file_(std::move(file)), lines_(lines) {
   // The file is replaced as a whole: behind a link that has to be the one it leads to.
   std::error_code error;
@@ -73,39 +75,72 @@ void SweepRecord::check_writable() const {
   }
 }
 
+SweepRecord::Stamp SweepRecord::stamp() const {
+  struct stat about {};
+  if (::stat(file_.c_str(), &about) != 0) return {};
+  constexpr int64_t kNanoseconds = 1'000'000'000;
+  return {about.st_dev, about.st_ino, static_cast<uint64_t>(about.st_size),
+          about.st_mtim.tv_sec * kNanoseconds + about.st_mtim.tv_nsec};
+}
+
 void SweepRecord::refresh() {
+  const Stamp now = stamp();  // before it is read: a later change is then seen next time
+  if (now == stamp_ && stamp_ != Stamp{}) return;
   std::string text = is_taken(file_) ? io::read_file(file_) : "";
   if (text != text_) take(std::move(text));
+  stamp_ = now;
 }
 
 void SweepRecord::take(std::string text) {
-  std::vector<Entry> entries;
+  struct Row {
+    runs::RecordLine line;
+    size_t from, size;
+  };
+  std::vector<Row> rows;  // all of them first: a line that cannot be understood leaves what was known
   size_t number = 0;
   for (size_t from = 0; from < text.size();) {
-    const size_t end = std::min(text.find('\n', from), text.size());
-    const std::string_view row(text.data() + from, end - from);
-    const size_t begin = from;
+    const size_t begin = from, end = std::min(text.find('\n', from), text.size());
+    const std::string_view row(text.data() + begin, end - begin);
     ++number;
     from = end + 1;
     if (row.find_first_not_of(" \r") == std::string_view::npos) continue;  // left by an editor
-    runs::RecordLine line = runs::read_record_line(row, fmt::format("{}: line {}", file_.string(), number));
-    Key key{resolve(line.config), line.data};
-    entries.push_back({std::move(line), std::move(key), begin, std::min(from, text.size()) - begin});
+    rows.push_back({runs::read_record_line(row, fmt::format("{}: line {}", file_.string(), number)), begin,
+                    std::min(from, text.size()) - begin});
   }
-  entries_ = std::move(entries);
+  entries_.clear();
+  by_config_.clear();
+  for (Row& row : rows) keep(std::move(row.line), row.from, row.size);
   text_ = std::move(text);
 }
 
-bool SweepRecord::is_about(const Key& line, const Key& run) {
-  if (line.config.empty()) return false;
-  if (line.data.empty() || run.data.empty()) return line.config == run.config;
-  return line.data == run.data && without_places(line.config) == without_places(run.config);
+void SweepRecord::keep(runs::RecordLine line, size_t from, size_t size) {
+  Key key = key_of(resolve(line.config), line.data);
+  const bool counts = lines_ == Lines::all || is_of_this_build(line.stretches);
+  if (!key.config.empty()) by_config_[key.config].push_back(entries_.size());
+  entries_.push_back({std::move(line), std::move(key), counts, from, size});
 }
 
-const SweepRecord::Entry* SweepRecord::entry_about(const Key& key, bool counted) const {
-  for (const Entry& entry : entries_) {
-    const bool counts = lines_ == Lines::all || is_of_this_build(entry.line.stretches);
-    if (counts == counted && is_about(entry.key, key)) return &entry;
+SweepRecord::Key SweepRecord::key_of(const ConfigTexts& resolved, const runs::DataKey& data) {
+  Key key{"", "", data};
+  for (const auto& [name, text] : resolved) (tells_where(name) ? key.places : key.config) += name + "=" + text + "\n";
+  return key;
+}
+
+std::vector<const SweepRecord::Entry*> SweepRecord::entries_about(const Key& key) const {
+  std::vector<const Entry*> found;
+  const auto alike = by_config_.find(key.config);
+  if (alike == by_config_.end()) return found;
+  for (const size_t index : alike->second) {
+    const Key& of = entries_[index].key;
+    const bool known = !of.data.empty() && !key.data.empty();
+    if (known ? of.data == key.data : of.places == key.places) found.push_back(&entries_[index]);
+  }
+  return found;
+}
+
+const SweepRecord::Entry* SweepRecord::counted_about(const Key& key) const {
+  for (const Entry* const entry : entries_about(key)) {
+    if (entry->counts) return entry;
   }
   return nullptr;
 }
@@ -122,9 +157,18 @@ const runs::DataKey& SweepRecord::data_of(const RunConfig& planned) {
   return data_.emplace(section, key).first->second;
 }
 
+std::vector<runs::RecordLine> SweepRecord::lines() {
+  refresh();
+  std::vector<runs::RecordLine> lines;
+  for (const Entry& entry : entries_) {
+    if (entry.counts) lines.push_back(entry.line);
+  }
+  return lines;
+}
+
 std::optional<runs::RecordLine> SweepRecord::find(const RunConfig& planned) {
   refresh();
-  const Entry* const entry = entry_about({result_config(planned), data_of(planned)}, true);
+  const Entry* const entry = counted_about(key_of(result_config(planned), data_of(planned)));
   return entry != nullptr ? std::optional(entry->line) : std::nullopt;
 }
 
@@ -132,16 +176,22 @@ void SweepRecord::add(const runs::RecordLine& line) {
   check_writable();
   const io::DirectoryLock lock(io::folder_of(file_), io::DirectoryLock::WhenHeld::wait);
   refresh();
-  const Key key{resolve(line.config), line.data};
-  if (entry_about(key, true) != nullptr) return;
+  const Key key = key_of(resolve(line.config), line.data);
+  if (counted_about(key) != nullptr) return;
   std::string text = text_;
   if (!text.empty() && text.back() != '\n') text += '\n';  // edited by hand
-  for (auto entry = entries_.rbegin(); entry != entries_.rend(); ++entry) {
-    if (lines_ == Lines::of_this_build && is_about(entry->key, key)) text.erase(entry->from, entry->size);
-  }
-  text += runs::to_line(line) + '\n';
+  const auto outdated = entries_about(key);                // those that count for nothing
+  for (auto entry = outdated.rbegin(); entry != outdated.rend(); ++entry) text.erase((*entry)->from, (*entry)->size);
+  const std::string row = runs::to_line(line) + '\n';
+  text += row;
   io::write_file_atomic(file_, text);
-  take(std::move(text));
+  if (outdated.empty()) {
+    keep(line, text.size() - row.size(), row.size());
+    text_ = std::move(text);
+  } else {
+    take(std::move(text));
+  }
+  stamp_ = stamp();  // under the lock: the file is the one just written
 }
 
 }  // namespace siamese::train

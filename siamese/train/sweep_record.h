@@ -7,10 +7,12 @@
 // was written and have their defaults; a line with a key that exists no more is about no run.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <map>
 #include <optional>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "siamese/runs/record_line.h"
@@ -25,6 +27,7 @@ runs::RecordLine record_line(const std::string& sweep, const PlannedRun& run, co
 
 // Whether all of it was made by this program (provenance.h); what does not say was not.
 bool is_of_this_build(const std::vector<runs::Stretch>& stretches);
+bool is_of_this_build(const std::filesystem::path& run_dir);
 
 // The file. Several processes may read and add at once: whoever adds holds a lock on the file's folder and looks at
 // the file again first. A line that cannot be understood is a DataError: what was measured is not dropped in silence.
@@ -39,32 +42,48 @@ class SweepRecord {
   const std::filesystem::path& file() const { return file_; }
   // Before anything is trained: SystemError when a line could not be added.
   void check_writable() const;
-  // The first line about this run, as the file is now.
+  // The first line about this run, as the file is now. The file is read again only when it is another than before.
   std::optional<runs::RecordLine> find(const RunConfig& planned);
+  // All that count, as the file is now.
+  std::vector<runs::RecordLine> lines();
   // Nothing happens when a line about the same run is there already: its numbers stay.
   void add(const runs::RecordLine& line);
 
  private:
   // What a line is known by.
   struct Key {
-    ConfigTexts config;  // by today's keys and defaults; empty: cannot be any run of today
+    std::string config;  // by today's keys and defaults, without where the data lie; empty: cannot be any run of today
+    std::string places;  // where they lie
     runs::DataKey data;  // empty: not known, or no files
   };
   struct Entry {
     runs::RecordLine line;
     Key key;
+    bool counts = true;
     size_t from = 0, size = 0;  // its place in the text, '\n' included
   };
+  // Which file stands under the name: a writer replaces it by a new one.
+  struct Stamp {
+    uint64_t device = 0, inode = 0, size = 0;
+    int64_t changed_ns = 0;
+    bool operator==(const Stamp&) const = default;
+  };
+  Stamp stamp() const;
   void refresh();
   void take(std::string text);
-  static bool is_about(const Key& line, const Key& run);
-  const Entry* entry_about(const Key& key, bool counted) const;
+  void keep(runs::RecordLine line, size_t from, size_t size);
+  static Key key_of(const ConfigTexts& resolved, const runs::DataKey& data);
+  // In order.
+  std::vector<const Entry*> entries_about(const Key& key) const;
+  const Entry* counted_about(const Key& key) const;
   const runs::DataKey& data_of(const RunConfig& planned);
 
   std::filesystem::path file_;
   Lines lines_;
   std::string text_;
+  Stamp stamp_;  // of the file that `text_` is from
   std::vector<Entry> entries_;
+  std::unordered_map<std::string, std::vector<size_t>> by_config_;
   std::map<std::string, runs::DataKey> data_;  // by the data section: files are hashed once
 };
 
