@@ -54,7 +54,13 @@ train::RunConfig load_stored_config(const std::string& run, const std::vector<st
   stored.data = data::located(stored.data);
   stored.eval.classifier = train::located(stored, stored.eval.classifier);
   config::Value value = config::in_layer(config::print(stored), config::kStoredLayer);
-  if (!train::is_given(stored, "train.micro_batch")) config::erase_path(value, "train.micro_batch");
+  const auto overrides_any = [&](std::string_view beginning) {
+    return std::any_of(overrides.begin(), overrides.end(),
+                       [&](const auto& text) { return text.starts_with(beginning); });
+  };
+  if (overrides_any("train.batch=") && !train::is_given(stored, "train.micro_batch")) {
+    config::erase_path(value, "train.micro_batch");
+  }
   for (const auto& assignment : overrides) {
     if (std::none_of(allowed.begin(), allowed.end(), [&](const auto& key) { return assignment.starts_with(key); })) {
       throw UsageError("override '" + assignment + "': expected " + say + ": the rest belongs to the checkpoint");
@@ -63,6 +69,7 @@ train::RunConfig load_stored_config(const std::string& run, const std::vector<st
   }
   train::RunConfig config = train::read_config(value);
   config.given = stored.given;
+  if (!overrides_any("data.")) config.data.base = stored.data.base;
   return config;
 }
 

@@ -121,7 +121,8 @@ runs::EvalRecord record_of(const Evaluation& evaluation) {
   record.targets = static_cast<int64_t>(evaluation.held_out.targets);
   if (!evaluation.groups.empty()) record.accuracy = accuracy_of(evaluation);
   if (const auto& result = evaluation.classification) {
-    record.classification = {{result->top1, result->count}, {result->top5, result->count}, {}, result->confusion};
+    record.classification =
+        runs::ClassificationRecord{{result->top1, result->count}, {result->top5, result->count}, {}, result->confusion};
     if (!result->confusion.empty()) record.classification->classes = evaluation.class_names;
   }
   record.diffusion = evaluation.held_out.terms;

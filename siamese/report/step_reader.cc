@@ -83,7 +83,7 @@ void read_metrics(const std::filesystem::path& path, RunRecord& run) {
     if (record.skipped && was_outlier(record)) ++columns.outliers;
     if (record.sites.empty() && record.experts.empty()) return;
     const bool wanted = thinning.wants(recorded++);
-    newest = {record.step, std::move(record.sites), std::move(record.experts)};
+    newest = SiteSnapshot{record.step, std::move(record.sites), std::move(record.experts)};
     experts_dropped |= drop_huge(newest->experts);
     streams_dropped |= drop_more_streams(*newest, stream_names);
     if (!wanted) return;

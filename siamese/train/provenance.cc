@@ -1,5 +1,8 @@
 #include "siamese/train/provenance.h"
 
+#include <iterator>
+#include <span>
+
 #include <ATen/Parallel.h>
 #include <torch/version.h>
 

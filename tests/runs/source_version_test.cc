@@ -15,21 +15,21 @@ class SourceVersionTest : public FolderTest {
  protected:
   void SetUp() override {
     FolderTest::SetUp();
-    fs::create_directories(tree_() / "cmake");
-    fs::create_directories(tree_() / "siamese");
-    std::ofstream(tree_() / "cmake" / "archive_commit.txt") << "$Format:%H$\n";
-    std::ofstream(tree_() / "siamese" / "a.cc") << "1\n";
-    std::ofstream(tree_() / "notes.md") << "1\n";
+    fs::create_directories(tree() / "cmake");
+    fs::create_directories(tree() / "siamese");
+    std::ofstream(tree() / "cmake" / "archive_commit.txt") << "$Format:%H$\n";
+    std::ofstream(tree() / "siamese" / "a.cc") << "1\n";
+    std::ofstream(tree() / "notes.md") << "1\n";
   }
-  fs::path tree_() const { return folder_ / "tree"; }
+  fs::path tree() const { return folder_ / "tree"; }
 
   static bool run(const std::string& command) { return std::system((command + " >/dev/null 2>&1").c_str()) == 0; }
   bool git(const std::string& arguments) const {
-    return run("git -C " + tree_().string() + " -c user.name=n -c user.email=e -c commit.gpgsign=false " + arguments);
+    return run("git -C " + tree().string() + " -c user.name=n -c user.email=e -c commit.gpgsign=false " + arguments);
   }
   std::string written() const {
     const fs::path out = folder_ / "source.cc";
-    EXPECT_TRUE(run(std::string(SIAMESE_CMAKE) + " -DOUT=" + out.string() + " -DROOT=" + tree_().string() +
+    EXPECT_TRUE(run(std::string(SIAMESE_CMAKE) + " -DOUT=" + out.string() + " -DROOT=" + tree().string() +
                     " -DVERSION=9.8.7 -DGIT=git -P " SIAMESE_SOURCE_DIR "/cmake/source_version.cmake"));
     return io::read_file(out);
   }
@@ -43,7 +43,7 @@ TEST_F(SourceVersionTest, WithoutGitTheArchiveSays) {
   EXPECT_EQ(value(written(), "kSourceVersion"), "9.8.7");
   EXPECT_EQ(value(written(), "kSourceCommit"), "");
   const std::string commit(40, 'c');
-  std::ofstream(tree_() / "cmake" / "archive_commit.txt") << commit << "\n";
+  std::ofstream(tree() / "cmake" / "archive_commit.txt") << commit << "\n";
   EXPECT_EQ(value(written(), "kSourceCommit"), commit);
   EXPECT_EQ(value(written(), "kSourceDirty"), "");
 }
@@ -56,15 +56,15 @@ TEST_F(SourceVersionTest, GitSaysWhichSourcesAndWhetherTheyChanged) {
   EXPECT_EQ(commit.size(), 40u);
   EXPECT_EQ(value(first, "kSourceDirty"), "");
   const auto when = fs::last_write_time(folder_ / "source.cc");
-  std::ofstream(tree_() / "notes.md") << "2\n";
+  std::ofstream(tree() / "notes.md") << "2\n";
   ASSERT_TRUE(git("commit -am docs"));
   EXPECT_EQ(written(), first);  // no part of a build
   EXPECT_EQ(fs::last_write_time(folder_ / "source.cc"), when);
-  std::ofstream(tree_() / "siamese" / "a.cc") << "2\n";
+  std::ofstream(tree() / "siamese" / "a.cc") << "2\n";
   const std::string changed = value(written(), "kSourceDirty");
   EXPECT_EQ(changed.size(), 8u);
   EXPECT_EQ(value(written(), "kSourceCommit"), commit);
-  std::ofstream(tree_() / "siamese" / "new.cc") << "1\n";
+  std::ofstream(tree() / "siamese" / "new.cc") << "1\n";
   EXPECT_NE(value(written(), "kSourceDirty"), changed);
   ASSERT_TRUE(git("add -A") && git("commit -m two"));
   EXPECT_EQ(value(written(), "kSourceDirty"), "");

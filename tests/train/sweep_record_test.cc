@@ -258,7 +258,7 @@ TEST(SweepRecord, LinesOfOtherBuildsCanBeLeftAsideAndReplaced) {
   SweepRecord(file).add(other);
   SweepRecord(file).add(line_about(tiny_config({"train.seed=2"})));
   EXPECT_FALSE(is_of_this_build(other.stretches));
-  EXPECT_FALSE(is_of_this_build({}));  // it does not say
+  EXPECT_FALSE(is_of_this_build(std::vector<runs::Stretch>{}));  // it does not say
   using Lines = SweepRecord::Lines;
   EXPECT_TRUE(SweepRecord(file).find(tiny_config()));
   EXPECT_FALSE(SweepRecord(file, Lines::of_this_build).find(tiny_config()));
