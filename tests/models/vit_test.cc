@@ -1,7 +1,11 @@
 #include "siamese/models/vit.h"
 
+#include <set>
+
 #include "tests/models/small_families.h"
 #include "tests/models/written_out.h"
+
+#include "siamese/ops/operand.h"
 
 namespace siamese::models {
 namespace vit_test {
@@ -97,6 +101,34 @@ TEST(Vit, DroppedPathsAddNothingToEitherStream) {
     testing::expect_relative(c.model->losses(c.inputs, options).objective, wanted, 1e-12, "dropped");
     options.training = false;
     EXPECT_GT(testing::largest_difference(c.model->losses(c.inputs, options).objective, wanted), 1e-3);
+  }
+}
+
+// Names of the nodes of backward below `output`.
+std::multiset<std::string> nodes_below(const at::Tensor& output) {
+  std::multiset<std::string> names;
+  std::set<torch::autograd::Node*> seen;
+  std::vector<torch::autograd::Node*> open{output.grad_fn().get()};
+  while (!open.empty()) {
+    torch::autograd::Node* const node = open.back();
+    open.pop_back();
+    if (node == nullptr || !seen.insert(node).second) continue;
+    names.insert(node->name());
+    for (const auto& edge : node->next_edges()) open.push_back(edge.function.get());
+  }
+  return names;
+}
+
+// A gate in another type than the streams would be multiplied before the pass, by a node of its own.
+TEST(Vit, DropPathIsPartOfTheJunctionInBothPrecisions) {
+  ModelConfig config = small_family(Family::vit, "siamese");
+  config.drop_path = 0.7;
+  const auto model = make_small(config, 1);
+  const Inputs inputs = family_inputs(config, 3, 4);
+  for (const auto precision : {ops::Precision::float32, ops::Precision::bfloat16}) {
+    const ops::PrecisionGuard guard(precision);
+    const LossOptions options{.normalizer = 3, .training = true, .seed = 9};
+    EXPECT_EQ(nodes_below(model->losses(inputs, options).objective).count("MulBackward0"), 0U);
   }
 }
 
