@@ -33,8 +33,8 @@ struct Answers {
 
 struct ClassificationRecord {
   Answers top1, top5;
-  std::vector<std::string> classes;              // empty: numbered
-  std::vector<std::vector<int64_t>> confusion;   // square; rows = true class; empty: not written
+  std::vector<std::string> classes;             // empty: numbered
+  std::vector<std::vector<int64_t>> confusion;  // square; rows = true class; empty: not written
 };
 
 struct SamplesRecord {
