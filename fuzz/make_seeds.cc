@@ -11,6 +11,10 @@
 
 #include "siamese/io/png.h"
 #include "siamese/io/safetensors.h"
+#include "siamese/runs/record_line.h"
+#include "siamese/runs/run_info.h"
+#include "siamese/runs/step_record.h"
+#include "siamese/runs/sweep_file.h"
 
 namespace {
 
@@ -107,6 +111,21 @@ void put_texts(Seeds& seeds) {
                            "{\"a\": [{\"b\": \"\\u00e9\"}, true]}\n{\"torn\": "}) {
     seeds.put("json_lines", line);
   }
+  runs::StepRecord step{.step = 7, .loss = 2.5, .extra = {{"mse", 0.5}}};
+  step.sites = {{0, 0, "ffn", 1, 2, 3, {{"X", 1, runs::kNone}}}};
+  seeds.put("run_records", runs::to_line(step));
+  runs::EvalRecord eval;
+  eval.step = 7;
+  eval.accuracy = runs::Accuracy{1, 2, {{"+", 1, 1, 2}}};
+  seeds.put("run_records", runs::to_line(eval));
+  runs::RecordLine line;
+  line.dir = "d";
+  line.config = {{"a.b", "1"}};
+  line.stretches.resize(1);
+  line.summary.curve = {{1, 2}, {2, 1}, {1, 1}};
+  seeds.put("run_records", runs::to_line(line));
+  seeds.put("run_records", runs::to_json(runs::RunInfo{.scheme = "pre", .label = "pre"}));
+  seeds.put("run_records", runs::to_json(runs::SweepFile{"s", {{"d", "v", 0.1, 1}}}));
   for (const char* text : {"pre", "mixln(post=0.5)", "siamese( x = hybrid ,input_norm=false)", "hc(streams=4)"}) {
     seeds.put("scheme_text", text);
   }

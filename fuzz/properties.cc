@@ -10,6 +10,7 @@ const std::vector<Property>& properties() {
                                          {"npy", check_npy},
                                          {"override", check_override},
                                          {"png", check_png},
+                                         {"run_records", check_run_records},
                                          {"safetensors", check_safetensors},
                                          {"scheme_text", check_scheme_text},
                                          {"shard_index", check_shard_index},

@@ -20,6 +20,7 @@ void check_json_lines(Bytes bytes);   //
 void check_npy(Bytes bytes);          //
 void check_override(Bytes bytes);     // "key=value" of the command line
 void check_png(Bytes bytes);          // as it is, and with its checksums mended, or few mutations would pass them
+void check_run_records(Bytes bytes);  // a line or file of a run directory; as it is, and with its checksum mended
 void check_safetensors(Bytes bytes);  //
 void check_scheme_text(Bytes bytes);  //
 void check_shard_index(Bytes bytes);  // model.safetensors.index.json

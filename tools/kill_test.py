@@ -32,7 +32,7 @@ FAMILIES = {
     "vit": [*IMAGES, "model.family=vit", "model.drop_path=0.3", "data.augment.mixup=0.8", "data.augment.flip=true"],
     "dit": [*IMAGES, "model.family=dit", "model.label_dropout=0.2", "eval.samples=4", "eval.sampler_steps=3"],
 }
-CLOCK = ("step_ms", "tokens_per_s", "samples_per_s")
+CLOCK = ("step_ms", "tokens_per_s", "samples_per_s", "checksum")
 STEPS_PER_KILL = 30  # a process is killed about this many steps after its start
 
 
@@ -43,7 +43,8 @@ def records(path: Path) -> list[dict]:
 
 
 def without_identity(path: Path) -> dict:
-    return {key: value for key, value in json.loads(path.read_text()).items() if key != "id"}
+    """run.json without what tells one run from another: its name, and when and how often it was started."""
+    return {key: value for key, value in json.loads(path.read_text()).items() if key not in ("id", "stretches")}
 
 
 def files_below(run: Path) -> dict[str, Path]:

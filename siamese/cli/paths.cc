@@ -7,9 +7,11 @@
 #include "siamese/config/fields.h"
 #include "siamese/config/load.h"
 #include "siamese/config/yaml.h"
+#include "siamese/data/files.h"
 #include "siamese/io/run_dir.h"
 #include "siamese/io/tensor_files.h"
 #include "siamese/train/checkpoint.h"
+#include "siamese/train/config_origin.h"
 
 namespace siamese::cli {
 namespace fs = std::filesystem;
@@ -37,7 +39,8 @@ bool is_sweep(const config::Value& value) {
 }
 
 train::RunConfig load_run_config(const std::string& name_or_path, const std::vector<std::string>& overrides) {
-  const config::Value value = config::load(name_or_path, overrides, config_folders());
+  config::Value value = train::load_given(name_or_path, config_folders());
+  for (const auto& assignment : overrides) config::apply_override(value, assignment);
   if (is_sweep(value)) {
     throw UsageError(name_or_path + ": is a sweep, not one run: siamese sweep " + name_or_path);
   }
@@ -46,14 +49,28 @@ train::RunConfig load_run_config(const std::string& name_or_path, const std::vec
 
 train::RunConfig load_stored_config(const std::string& run, const std::vector<std::string>& overrides,
                                     const std::vector<std::string>& allowed, const std::string& say) {
-  config::Value value = config::in_layer(config::print(train::load_config(run)), config::kStoredLayer);
+  train::RunConfig stored = train::load_config(run);
+  // What the run named is looked for where the run did; what is named now, where the command is given.
+  stored.data = data::located(stored.data);
+  stored.eval.classifier = train::located(stored, stored.eval.classifier);
+  config::Value value = config::in_layer(config::print(stored), config::kStoredLayer);
+  const auto overrides_any = [&](std::string_view beginning) {
+    return std::any_of(overrides.begin(), overrides.end(),
+                       [&](const auto& text) { return text.starts_with(beginning); });
+  };
+  if (overrides_any("train.batch=") && !train::is_given(stored, "train.micro_batch")) {
+    config::erase_path(value, "train.micro_batch");
+  }
   for (const auto& assignment : overrides) {
     if (std::none_of(allowed.begin(), allowed.end(), [&](const auto& key) { return assignment.starts_with(key); })) {
       throw UsageError("override '" + assignment + "': expected " + say + ": the rest belongs to the checkpoint");
     }
     config::apply_override(value, assignment);
   }
-  return train::read_config(value);
+  train::RunConfig config = train::read_config(value);
+  config.given = stored.given;
+  if (!overrides_any("data.")) config.data.base = stored.data.base;
+  return config;
 }
 
 }  // namespace siamese::cli

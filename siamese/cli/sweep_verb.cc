@@ -14,12 +14,12 @@
 #include "siamese/cli/signals.h"
 #include "siamese/cli/table.h"
 #include "siamese/cli/verbs.h"
-#include "siamese/cli/version.h"
 #include "siamese/config/load.h"
 #include "siamese/io/atomic_file.h"
 #include "siamese/io/directory_lock.h"
 #include "siamese/io/run_dir.h"
 #include "siamese/report/report.h"
+#include "siamese/runs/sweep_file.h"
 #include "siamese/train/config_keys.h"
 #include "siamese/train/run.h"
 #include "siamese/train/sweep_plan.h"
@@ -38,6 +38,7 @@ struct SweepArguments {
   std::string record;
   bool dry_run = false;
   bool quiet = false;
+  bool fresh = false;
 };
 
 bool has_ended(std::optional<RunStatus> status) {
@@ -45,7 +46,7 @@ bool has_ended(std::optional<RunStatus> status) {
 }
 
 // "finished, loss 0.8712".
-std::string result_text(const train::RunSummary& summary) {
+std::string result_text(const runs::RunSummary& summary) {
   const double loss = std::isfinite(summary.val_loss) ? summary.val_loss : summary.train_loss;
   return fmt::format("{}, loss {}", enum_text(summary.status), std::isfinite(loss) ? fmt::format("{:.4f}", loss) : "-");
 }
@@ -67,15 +68,16 @@ fs::path record_file(const SweepArguments& arguments, const train::SweepPlan& pl
 
 class Sweep {
  public:
-  Sweep(train::SweepPlan plan, fs::path out, const fs::path& record, bool quiet)
-      : plan_(std::move(plan)), out_(std::move(out)), quiet_(quiet) {
+  Sweep(train::SweepPlan plan, fs::path out, const fs::path& record, const SweepArguments& arguments)
+      : plan_(std::move(plan)), out_(std::move(out)), quiet_(arguments.quiet), fresh_(arguments.fresh) {
     if (record.empty()) return;
     for (const auto name : {io::kRecordedFile, io::kSweepFile, io::kReportFile}) {
       if (fs::weakly_canonical(record) != fs::weakly_canonical(out_ / name)) continue;
       throw UsageError("--record: " + record.string() + " is what the sweep itself writes into " + out_.string() +
                        "; choose another file");
     }
-    record_.emplace(record);
+    using Lines = train::SweepRecord::Lines;
+    record_.emplace(record, fresh_ ? Lines::of_this_build : Lines::all);
   }
 
   // Before anything is written: a run that stands under the same name must be the same run.
@@ -102,6 +104,8 @@ class Sweep {
       if (const auto line = find(run)) {
         state = "recorded: " + result_text(line->summary);
         ++recorded;
+      } else if (has_ended(status) && is_outdated(out_ / run.dir)) {
+        state = fmt::format("to do: {} here, by another build", enum_text(*status));
       } else if (has_ended(status)) {
         state = fmt::format("{} here", enum_text(*status));
         ++here;
@@ -130,15 +134,16 @@ class Sweep {
       }
       const fs::path dir = out_ / run.dir;
       const auto before = train::run_status(dir);
-      if (has_ended(before)) {
+      const bool stays = has_ended(before) && !is_outdated(dir);
+      if (stays) {
         say(fmt::format("{} before, left as it is", enum_text(*before)));
       } else if (const auto result = train_one(run, hooks); result.status == RunStatus::stopped) {
         std::fprintf(stderr, "%s; go on with the same command\n", stopped_text(result));
         return exit_code_of(result);
       }
-      if (record_) record_->add(train::record_line(plan_.name, run, dir, build_text()));
+      if (record_) record_->add(train::record_line(plan_.name, run, dir));
       write_recorded();
-      if (!has_ended(before)) report::write_report(out_);
+      if (!stays) report::write_report(out_);
     }
     report::write_report(out_);
     std::printf("%s\nreport: %s\n", report::summary_table(out_).c_str(), (out_ / io::kReportFile).c_str());
@@ -150,7 +155,7 @@ class Sweep {
   void check_files_are_ours() const {
     const fs::path plan = out_ / io::kSweepFile;
     if (is_taken(plan)) {
-      if (!train::is_sweep_file(plan)) throw UsageError(plan.string() + ": not of a sweep; choose another --out");
+      if (!runs::is_sweep_file(plan)) throw UsageError(plan.string() + ": not of a sweep; choose another --out");
       return;
     }
     for (const auto name : {io::kRecordedFile, io::kReportFile}) {
@@ -161,11 +166,14 @@ class Sweep {
     }
   }
 
+  // With --fresh: what another build made counts as not made.
+  bool is_outdated(const fs::path& dir) const { return fresh_ && !train::is_of_this_build(dir); }
+
   void say(const std::string& text) const {
     if (!quiet_) std::fprintf(stderr, "%s\n", printable(text).c_str());
   }
 
-  std::optional<train::RecordLine> find(const train::PlannedRun& run) {
+  std::optional<runs::RecordLine> find(const train::PlannedRun& run) {
     return record_ ? record_->find(run.config) : std::nullopt;
   }
 
@@ -192,7 +200,9 @@ class Sweep {
   train::RunResult train_one(const train::PlannedRun& run, const train::RunHooks& hooks) const {
     const fs::path dir = out_ / run.dir;
     try {
-      if (!train::run_status(dir)) return train::start_run(run.config, dir, false, run.variant, hooks);
+      const auto status = train::run_status(dir);
+      const bool again = has_ended(status) && is_outdated(dir);
+      if (!status || again) return train::start_run(run.config, dir, again, run.variant, hooks);
       const std::string wanted = train::config_text(train::kept_config(run.config));
       if (io::read_file(dir / io::kConfigFile) != wanted) {
         const io::DirectoryLock nobody_trains_it(dir);
@@ -214,7 +224,7 @@ class Sweep {
       if (auto line = find(run)) {
         line->dir = run.dir;
         line->variant = run.variant;
-        text += train::to_json(*line) + "\n";
+        text += runs::to_line(*line) + "\n";
       }
     }
     const fs::path path = out_ / io::kRecordedFile;
@@ -226,6 +236,7 @@ class Sweep {
   train::SweepPlan plan_;
   fs::path out_;
   bool quiet_;
+  bool fresh_;
   std::optional<train::SweepRecord> record_;
 };
 
@@ -234,7 +245,7 @@ int run_sweep(const SweepArguments& arguments) {
       train::plan_sweep(config::find_config(arguments.sweep, config_folders()), arguments.overrides, config_folders());
   const fs::path out = arguments.out.empty() ? fs::path("runs") / plan.name : fs::path(arguments.out);
   const fs::path record = record_file(arguments, plan);
-  Sweep sweep(std::move(plan), out, record, arguments.quiet);
+  Sweep sweep(std::move(plan), out, record, arguments);
   sweep.check_earlier_runs();
   if (!arguments.dry_run) return sweep.train();
   std::printf("%s", sweep.list().c_str());
@@ -252,6 +263,7 @@ void add_sweep(CLI::App& app, int& exit_code) {
   verb->add_option("--out", arguments->out, "Directory of the runs; default runs/<name of the sweep>");
   verb->add_option("--record", arguments->record, "File of runs that ended; default: what SWEEP names, if it does");
   verb->add_flag("--dry-run", arguments->dry_run, "List the runs and what became of them; train and write nothing");
+  verb->add_flag("--fresh", arguments->fresh, "Train again what another build of this program recorded or trained");
   verb->add_flag("--quiet", arguments->quiet, "No progress");
   verb->footer("Example: siamese sweep configs/demo.yaml --out runs/demo");
   verb->callback([arguments, &exit_code] { exit_code = run_sweep(*arguments); });

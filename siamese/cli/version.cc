@@ -4,19 +4,14 @@
 
 #include <fmt/format.h>
 
-#include <torch/version.h>
-
 #include "siamese/kernels/simd.h"
+#include "siamese/train/provenance.h"
 
 namespace siamese::cli {
 
-std::string build_text() {
-  return fmt::format("siamese {}, LibTorch {}, {} kernels", SIAMESE_VERSION, TORCH_VERSION, kernels::simd_level());
-}
-
 std::string version_text() {
-  return fmt::format("siamese {} (LibTorch {}, {} kernels, bfloat16 {}, {} threads)", SIAMESE_VERSION, TORCH_VERSION,
-                     kernels::simd_level(), fast_bfloat16(), train::core_count());
+  return fmt::format("{}, {} kernels, bfloat16 {}, {} threads", train::this_build().text(), kernels::simd_level(),
+                     fast_bfloat16(), train::core_count());
 }
 
 void warn_of_slow_precision(const train::EngineConfig& engine) {

@@ -6,10 +6,7 @@
 
 namespace siamese::cli {
 
-// "siamese 0.2.0, LibTorch 2.13.0, AVX3 kernels": what a result depends on beside its config.
-std::string build_text();
-
-// "siamese 0.2.0 (LibTorch 2.13.0, AVX3 kernels, bfloat16 AVX512-BF16, 2 threads)".
+// "siamese 0.2.0 (ace3985330), LibTorch 2.13.0, AVX3 kernels, bfloat16 AVX512-BF16, 2 threads".
 std::string version_text();
 
 // Which fast products of bfloat16 this CPU has: "AVX512-BF16", "AVX512-BF16 and AMX", or "none".

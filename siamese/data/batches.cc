@@ -1,6 +1,7 @@
 #include "siamese/data/batches.h"
 
 #include "siamese/base/check.h"
+#include "siamese/data/files.h"
 #include "siamese/data/open_images.h"
 
 namespace siamese::data {
@@ -40,7 +41,10 @@ std::unique_ptr<Batches> token_batches(std::unique_ptr<Dataset> dataset, int64_t
   return std::make_unique<TokenBatches>(std::move(dataset), context);
 }
 
-std::unique_ptr<Batches> open_batches(const DataConfig& config, Split split, const SampleShape& shape, uint64_t seed) {
+std::unique_ptr<Batches> open_batches(const DataConfig& asked, Split split, const SampleShape& shape, uint64_t seed) {
+  check(asked);
+  const DataConfig config = located(asked);
+  check_folders(config);
   if (shape.is_image()) return open_images(config, split, shape, seed);
   return token_batches(open_dataset(config, split, shape.context, shape.vocab, seed), shape.context);
 }

@@ -6,6 +6,7 @@
 #include "siamese/config/fields.h"
 #include "siamese/data/cifar_set.h"
 #include "siamese/data/codec.h"
+#include "siamese/data/files.h"
 #include "siamese/data/folder_set.h"
 #include "siamese/data/shapes.h"
 
@@ -66,6 +67,8 @@ void check_folder(const DataConfig& config) {
   check_one("val", config.val.size());
 }
 
+std::string first_folder(const DataConfig& config) { return found_below(config.base, config.train.front()); }
+
 }  // namespace
 
 config::Use of(std::initializer_list<Source> sources) { return config::for_values("data.source", sources); }
@@ -103,7 +106,7 @@ DataSizes sizes_of(const DataConfig& config) {
     case Source::idx:
       return {.images = true, .classes = 10, .channels = 1};
     case Source::cifar:
-      return {.images = true, .classes = config.train.empty() ? 0 : cifar_classes(config.train.front()), .channels = 3};
+      return {.images = true, .classes = config.train.empty() ? 0 : cifar_classes(first_folder(config)), .channels = 3};
     case Source::folder:
     case Source::latents:
       return {.images = true};
@@ -119,8 +122,8 @@ DataSizes sizes_of(const DataConfig& config) {
 std::vector<std::string> class_names(const DataConfig& config) {
   if (config.source == Source::shapes) return shape_names();
   if (config.train.empty()) return {};
-  if (config.source == Source::cifar) return cifar_names(config.train.front());
-  if (config.source == Source::folder) return class_folders(config.train.front());
+  if (config.source == Source::cifar) return cifar_names(first_folder(config));
+  if (config.source == Source::folder) return class_folders(first_folder(config));
   return {};
 }
 

@@ -35,6 +35,8 @@ struct DataConfig {
   int64_t limit = 0;
   Normalize normalize = Normalize::symmetric;
   AugmentConfig augment;
+  // No key: where relative paths are looked for before the folder that the process works in; "": nowhere else.
+  std::string base = {};
 
   template <class Self, class Visit>
   static void fields(Self& self, Visit&& visit) {

@@ -65,7 +65,41 @@ std::vector<fs::path> files_matching(const std::string& pattern) {
 
 }  // namespace
 
-std::vector<fs::path> expand_files(const std::string& key, const std::vector<std::string>& entries) {
+std::string found_below(const std::string& base, const std::string& path) {
+  if (base.empty() || path.empty() || fs::path(path).is_absolute()) return path;
+  const std::string there = (fs::path(base) / path).string();
+  return is_there(there) || !files_matching(there).empty() ? there : path;
+}
+
+DataConfig located(DataConfig config) {
+  for (auto* const list : {&config.train, &config.val}) {
+    for (std::string& entry : *list) entry = found_below(config.base, entry);
+  }
+  return config;
+}
+
+std::string looked_for(const std::string& base, const std::string& path) {
+  if (fs::path(path).is_absolute()) return "";
+  std::error_code error;
+  const std::string here = fs::current_path(error).string();
+  return ", looked for in " + (base.empty() ? here : base + " and " + here);
+}
+
+void check_folders(const DataConfig& config) {
+  const bool one_folder =
+      config.source == Source::idx || config.source == Source::cifar || config.source == Source::folder;
+  if (!one_folder) return;
+  for (const auto& [key, list] : {std::pair{"data.train", &config.train}, std::pair{"data.val", &config.val}}) {
+    for (const std::string& entry : *list) {
+      if (is_there(entry)) continue;
+      throw DataError(
+          fmt::format("{}: expected a folder, got nothing: no '{}'{}", key, entry, looked_for(config.base, entry)));
+    }
+  }
+}
+
+std::vector<fs::path> expand_files(const std::string& key, const std::vector<std::string>& entries,
+                                   const std::string& base) {
   std::vector<fs::path> files;
   for (const auto& entry : entries) {
     std::vector<fs::path> found;
@@ -77,7 +111,9 @@ std::vector<fs::path> expand_files(const std::string& key, const std::vector<std
       found = {entry};
     } else {
       found = files_matching(entry);
-      if (found.empty()) throw DataError(fmt::format("{}: no file, folder or match for '{}'", key, entry));
+      if (found.empty()) {
+        throw DataError(fmt::format("{}: no file, folder or match for '{}'{}", key, entry, looked_for(base, entry)));
+      }
     }
     files.insert(files.end(), found.begin(), found.end());
   }

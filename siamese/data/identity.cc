@@ -36,7 +36,8 @@ std::vector<DataFile> files_of(const DataConfig& config, Split split) {
     case Source::text:
     case Source::tokens:
     case Source::latents:
-      return without_labels(training ? expand_files("data.train", config.train) : expand_files("data.val", config.val));
+      return without_labels(training ? expand_files("data.train", config.train, config.base)
+                                     : expand_files("data.val", config.val, config.base));
     case Source::idx:
       return without_labels(idx_files(config, split));
     case Source::cifar:
@@ -113,7 +114,9 @@ std::optional<std::string> difference_of(const std::string& key, const std::vect
 
 }  // namespace
 
-DataIdentity identity_of(const DataConfig& config) {
+DataIdentity identity_of(const DataConfig& asked) {
+  const DataConfig config = located(asked);
+  check_folders(config);
   uint64_t left = kAllWhole;
   DataIdentity identity;
   identity.train = identities(files_of(config, Split::train), left);

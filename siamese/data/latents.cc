@@ -126,8 +126,8 @@ class LatentSamples : public LabelledSamples {
 }  // namespace
 
 std::unique_ptr<LabelledSamples> latent_samples(const DataConfig& config, Split split, const SampleShape& shape) {
-  const auto train = expand_files("data.train", config.train);
-  const auto val = expand_files("data.val", config.val);
+  const auto train = expand_files("data.train", config.train, config.base);
+  const auto val = expand_files("data.val", config.val, config.base);
   check_disjoint(train, val);
   std::vector<Part> parts;
   int64_t total = 0;

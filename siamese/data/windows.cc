@@ -65,8 +65,8 @@ std::string Windows::describe() const {
 
 std::unique_ptr<Dataset> open_windows(const DataConfig& config, Split split, int64_t context, uint64_t seed,
                                       const FileKind& kind) {
-  const auto train = expand_files("data.train", config.train);
-  const auto val = expand_files("data.val", config.val);
+  const auto train = expand_files("data.train", config.train, config.base);
+  const auto val = expand_files("data.val", config.val, config.base);
   check_disjoint(train, val);
   if (split == Split::test && val.empty() && config.val_fraction == 0) {
     throw UsageError("data.val: nothing is held out: expected files, or data.val_fraction above 0");

@@ -3,14 +3,9 @@
 #include <cmath>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
-
-#include "siamese/io/strict_json.h"
 
 namespace siamese::eval {
 namespace {
-
-using json = nlohmann::ordered_json;
 
 constexpr uint64_t kProblemSeed = 2602;  // which test problems are asked
 
@@ -33,41 +28,28 @@ DrawnSamples draw_and_judge(const models::DiffusionTransformer& model, const Sub
   return drawn;
 }
 
-json accuracy_json(const Evaluation& evaluation) {
-  auto groups = json::array();
+runs::Accuracy accuracy_of(const Evaluation& evaluation) {
+  runs::Accuracy accuracy{evaluation.correct(), evaluation.problems(), {}};
   for (const auto& group : evaluation.groups) {
-    groups.push_back({{"operation", std::string(1, group.operation)},
-                      {"digits", group.digits},
-                      {"correct", group.correct},
-                      {"count", group.count}});
+    accuracy.groups.push_back({std::string(1, group.operation), group.digits, group.correct, group.count});
   }
-  return {{"correct", evaluation.correct()}, {"count", evaluation.problems()}, {"groups", groups}};
+  return accuracy;
 }
 
-json classification_json(const Evaluation& evaluation) {
-  const Classification& result = *evaluation.classification;
-  json object = {{"top1", {{"correct", result.top1}, {"count", result.count}}},
-                 {"top5", {{"correct", result.top5}, {"count", result.count}}}};
-  if (result.confusion.empty()) return object;
-  if (!evaluation.class_names.empty()) object["classes"] = evaluation.class_names;
-  object["confusion"] = result.confusion;
-  return object;
-}
-
-json samples_json(const Evaluation& evaluation) {
+runs::SamplesRecord samples_of(const Evaluation& evaluation) {
   const DrawnSamples& samples = *evaluation.samples;
   const EvalConfig& config = evaluation.config;
-  json object = {{"count", samples.images.size(0)},
-                 {"sampler", std::string(enum_text(config.sampler))},
-                 {"steps", config.sampler_steps},
-                 {"guidance", config.guidance}};
+  runs::SamplesRecord record{.count = samples.images.size(0),
+                             .steps = config.sampler_steps,
+                             .sampler = std::string(enum_text(config.sampler)),
+                             .guidance = config.guidance};
   if (samples.quality) {
-    object["feature_distance"] = samples.quality->feature_distance;
-    object["class_agreement"] = samples.quality->class_agreement;
-    object["classifier"] = config.classifier;
+    record.feature_distance = samples.quality->feature_distance;
+    record.class_agreement = samples.quality->class_agreement;
+    record.classifier = config.classifier;
   }
-  if (!samples.grid.empty()) object["grid"] = samples.grid;
-  return object;
+  record.grid = samples.grid;
+  return record;
 }
 
 }  // namespace
@@ -130,19 +112,25 @@ Evaluation evaluate(const Subject& subject, const EvalConfig& config) {
   return result;
 }
 
-std::string to_json(const Evaluation& evaluation) {
-  json line;
-  line["schema"] = 1;
-  line["step"] = evaluation.step;
-  line["loss"] = evaluation.held_out.loss;
-  if (!evaluation.of_images) line["perplexity"] = evaluation.held_out.perplexity;
-  line[evaluation.of_images ? "images" : "tokens"] = static_cast<int64_t>(evaluation.held_out.targets);
-  if (!evaluation.groups.empty()) line["accuracy"] = accuracy_json(evaluation);
-  if (evaluation.classification) line["classification"] = classification_json(evaluation);
-  for (const auto& [name, value] : evaluation.held_out.terms) line["diffusion"][name] = value;
-  if (evaluation.samples) line["samples"] = samples_json(evaluation);
-  if (evaluation.config.averaged) line["averaged"] = true;
-  return io::json_text(line);
+runs::EvalRecord record_of(const Evaluation& evaluation) {
+  runs::EvalRecord record;
+  record.step = evaluation.step;
+  record.loss = evaluation.held_out.loss;
+  record.of_images = evaluation.of_images;
+  if (!evaluation.of_images) record.perplexity = evaluation.held_out.perplexity;
+  record.targets = static_cast<int64_t>(evaluation.held_out.targets);
+  if (!evaluation.groups.empty()) record.accuracy = accuracy_of(evaluation);
+  if (const auto& result = evaluation.classification) {
+    record.classification =
+        runs::ClassificationRecord{{result->top1, result->count}, {result->top5, result->count}, {}, result->confusion};
+    if (!result->confusion.empty()) record.classification->classes = evaluation.class_names;
+  }
+  record.diffusion = evaluation.held_out.terms;
+  if (evaluation.samples) record.samples = samples_of(evaluation);
+  record.averaged = evaluation.config.averaged;
+  return record;
 }
+
+std::string to_json(const Evaluation& evaluation) { return runs::to_line(record_of(evaluation)); }
 
 }  // namespace siamese::eval

@@ -15,6 +15,7 @@
 #include "siamese/eval/exact_match.h"
 #include "siamese/eval/held_out.h"
 #include "siamese/eval/samples.h"
+#include "siamese/runs/eval_record.h"
 
 namespace siamese::eval {
 
@@ -56,7 +57,8 @@ struct Subject {
 // questions.
 Evaluation evaluate(const Subject& subject, const EvalConfig& config);
 
-// One line of eval.jsonl (schema 1).
+runs::EvalRecord record_of(const Evaluation& evaluation);
+// One line of eval.jsonl.
 std::string to_json(const Evaluation& evaluation);
 
 }  // namespace siamese::eval

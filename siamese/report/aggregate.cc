@@ -126,6 +126,7 @@ std::vector<ResultGroup> group_results(const std::vector<RunRecord>& runs) {
       group->lr = run.lr;
     }
     group->runs.push_back(index);
+    group->other_build = group->other_build || run.other_build;
   }
   // A missing learning rate sorts last: NaN itself has no order.
   const auto lr_key = [](const ResultGroup& group) { return std::isnan(group.lr) ? HUGE_VAL : group.lr; };

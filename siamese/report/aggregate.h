@@ -21,6 +21,7 @@ struct ResultGroup {
   size_t finished = 0, diverged = 0;
   size_t stuck = 0;  // of the diverged
   bool partial = false;
+  bool other_build = false;  // one of its runs is by another build than most (builds.h)
 
   MeanSpread val_loss, train_loss, accuracy;
   std::map<std::string, MeanSpread> measures;  // by name (measures.h); those that at least one of the runs has

@@ -10,6 +10,9 @@ namespace siamese::report {
 
 inline constexpr size_t kClassLimit = 200;  // a larger confusion matrix is not shown
 
+// Without the confusion matrix.
+EvalRow row_of(const runs::EvalRecord& record);
+
 void read_evals(const std::filesystem::path& path, RunRecord& run);
 
 }  // namespace siamese::report

@@ -7,6 +7,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "siamese/report/builds.h"
 #include "siamese/report/config_difference.h"
 #include "siamese/report/downsample.h"
 #include "siamese/report/measures.h"
@@ -151,6 +152,7 @@ json group_object(const ResultGroup& group) {
           {"diverged", group.diverged},
           {"stuck", group.stuck},
           {"partial", group.partial},
+          {"other_build", group.other_build},
           {"val_loss", spread(group.val_loss)},
           {"train_loss", spread(group.train_loss)},
           {"accuracy", spread(group.accuracy)},
@@ -171,6 +173,7 @@ std::string page_data(const Collection& collection, const std::vector<ResultGrou
   json data{{"sweep", collection.is_sweep},
             {"name", collection.name},
             {"grids_left_out", collection.grids_left_out},
+            {"builds_note", builds_note(collection)},
             {"grid", {{"first", json::array()}, {"last", json::array()}}},
             {"runs", json::array()},
             {"groups", json::array()},

@@ -1,59 +1,50 @@
 #include "siamese/report/reader.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <set>
 #include <string>
 #include <system_error>
-
-#include <nlohmann/json.hpp>
 
 #include "siamese/base/check.h"
 #include "siamese/base/path_kind.h"
 #include "siamese/config/value.h"
 #include "siamese/config/yaml.h"
 #include "siamese/io/atomic_file.h"
-#include "siamese/io/message.h"
 #include "siamese/io/run_dir.h"
-#include "siamese/io/strict_json.h"
 #include "siamese/report/eval_reader.h"
-#include "siamese/report/json_fields.h"
 #include "siamese/report/recorded.h"
 #include "siamese/report/step_reader.h"
+#include "siamese/runs/sweep_file.h"
 
 namespace siamese::report {
 
 namespace {
 
-using nlohmann::json;
 namespace fs = std::filesystem;
 
-void read_run_file(const fs::path& path, RunRecord& run) {
+void read_info(const fs::path& folder, RunRecord& run) {
   run.state = RunState::unknown;
-  json object;
   try {
-    if (!is_there(path)) {
+    const auto info = runs::read_run_file(folder, &run.notes);
+    if (!info) {
       if (run.metrics.step.empty()) run.state = RunState::not_started;
       return;
     }
-    object = io::read_json(io::read_file(path), path.string());
+    run.state = state_of(info->status);
+    run.scheme = info->scheme;
+    run.label = info->label;
+    run.message = info->message;
+    run.step = info->step;
+    run.steps = info->steps;
+    run.parameters = info->parameters;
+    if (info->seed) run.seed = static_cast<int64_t>(*info->seed);
+    run.lr = info->lr;
+    run.builds = runs::builds_of(info->stretches);
   } catch (const Error& error) {
     run.notes.push_back(error.what());
-    return;
   }
-  if (!object.is_object()) {
-    run.notes.push_back(path.string() + ": expected one JSON object");
-    return;
-  }
-  run.state = state_from_text(text_or(object, "status"));
-  run.scheme = text_or(object, "scheme");
-  run.label = text_or(object, "label");
-  run.message = text_or(object, "message");
-  run.step = integer_or(object, "step", 0);
-  run.steps = integer_or(object, "steps", 0);
-  run.parameters = integer_or(object, "parameters", 0);
-  run.seed = integer_or(object, "seed", -1);
-  run.lr = number_or(object, "lr");
 }
 
 void read_config(const fs::path& path, RunRecord& run) {
@@ -112,23 +103,15 @@ void guess_families(std::vector<RunRecord>& runs) {
 
 Collection read_sweep(const fs::path& folder) {
   const fs::path path = folder / io::kSweepFile;
-  const json object = io::read_json(io::read_file(path), path.string());
-  if (!object.is_object() || !object.contains("runs") || !object["runs"].is_array()) {
-    throw DataError(path.string() + ": expected a JSON object with a list 'runs'");
-  }
+  const runs::SweepFile file = runs::read_sweep_file(io::read_file(path), path.string());
   const auto recorded = read_recorded(folder / io::kRecordedFile);
-  Collection sweep{true, text_or(object, "name", folder_name(folder)), {}};
-  for (const json& entry : object["runs"]) {
-    if (!entry.is_object() || text_or(entry, "dir").empty()) {
-      throw DataError(path.string() + ": every entry of 'runs' needs a folder name 'dir', got " +
-                      io::in_quotes(io::json_text(entry)));
-    }
-    const std::string dir = text_or(entry, "dir");
-    RunRecord run = read_run_of_sweep(folder, dir, recorded);
-    run.dir = dir;
-    run.variant = text_or(entry, "variant", run.variant);
-    run.lr = number_or(entry, "lr", run.lr);
-    run.seed = integer_or(entry, "seed", run.seed);
+  Collection sweep{true, file.name.empty() ? folder_name(folder) : file.name, {}};
+  for (const runs::SweepEntry& entry : file.runs) {
+    RunRecord run = read_run_of_sweep(folder, entry.dir, recorded);
+    run.dir = entry.dir;
+    if (!entry.variant.empty()) run.variant = entry.variant;
+    if (std::isfinite(entry.lr)) run.lr = entry.lr;
+    if (entry.seed) run.seed = static_cast<int64_t>(*entry.seed);
     sweep.runs.push_back(std::move(run));
   }
   guess_families(sweep.runs);
@@ -141,7 +124,7 @@ RunRecord read_run(const fs::path& folder) {
   RunRecord run;
   read_metrics(folder / io::kMetricsFile, run);
   read_evals(folder / io::kEvalFile, run);
-  read_run_file(folder / io::kRunFile, run);
+  read_info(folder, run);
   read_config(folder / io::kConfigFile, run);
   run.dir = folder_name(folder);
   if (!run.metrics.step.empty()) run.step = std::max(run.step, run.metrics.step.back());

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "siamese/base/enum_text.h"
-#include "siamese/report/statistics.h"
+#include "siamese/report/measures.h"
 
 namespace siamese {
 
@@ -33,7 +33,27 @@ std::string family_of(const std::vector<std::pair<std::string, std::string>>& co
 
 std::string_view state_text(RunState state) { return enum_text(state); }
 
-RunState state_from_text(std::string_view text) { return enum_from_text<RunState>(text).value_or(RunState::unknown); }
+RunState state_of(runs::RunStatus status) {
+  switch (status) {
+    case runs::RunStatus::running:
+      return RunState::running;
+    case runs::RunStatus::finished:
+      return RunState::finished;
+    case runs::RunStatus::diverged:
+      return RunState::diverged;
+    case runs::RunStatus::stopped:
+      break;
+  }
+  return RunState::stopped;
+}
+
+Measures measures_of(const runs::NamedNumbers& numbers) {
+  Measures measures;
+  for (const auto& [name, value] : numbers) {
+    if (is_measure(name) && std::isfinite(value)) measures[name] = value;
+  }
+  return measures;
+}
 
 std::span<const StepColumn> step_columns() {
   static constexpr std::array<StepColumn, 12> kColumns{{{"loss", &StepColumns::loss},
@@ -50,30 +70,6 @@ std::span<const StepColumn> step_columns() {
                                                         {"vlb", &StepColumns::vlb}}};
   return kColumns;
 }
-
-namespace {
-
-double mean_of_last_steps(const std::vector<double>& values) {
-  constexpr size_t kWindow = 50;
-  double sum = 0;
-  size_t count = 0;
-  for (size_t i = values.size() - std::min(values.size(), kWindow); i < values.size(); ++i) {
-    if (!std::isfinite(values[i])) continue;
-    sum += values[i];
-    ++count;
-  }
-  return count > 0 ? sum / static_cast<double>(count) : kMissing;
-}
-
-double median_after_first(const std::vector<double>& values) {
-  std::vector<double> finite;
-  for (size_t i = values.size() > 1 ? 1 : 0; i < values.size(); ++i) {
-    if (std::isfinite(values[i])) finite.push_back(values[i]);
-  }
-  return median(std::move(finite));
-}
-
-}  // namespace
 
 double EvalRow::accuracy() const {
   return count > 0 ? static_cast<double>(correct) / static_cast<double>(count) : kMissing;
@@ -97,15 +93,15 @@ double RunRecord::final_accuracy() const {
 }
 
 double RunRecord::final_train_loss() const {
-  return recorded ? recorded->train_loss : mean_of_last_steps(metrics.loss);
+  return recorded ? recorded->train_loss : runs::mean_of_last(metrics.loss);
 }
 
 double RunRecord::median_tokens_per_s() const {
-  return recorded ? recorded->tokens_per_s : median_after_first(metrics.tokens_per_s);
+  return recorded ? recorded->tokens_per_s : runs::median_after_first(metrics.tokens_per_s);
 }
 
 double RunRecord::median_samples_per_s() const {
-  return recorded ? recorded->samples_per_s : median_after_first(metrics.samples_per_s);
+  return recorded ? recorded->samples_per_s : runs::median_after_first(metrics.samples_per_s);
 }
 
 Measures RunRecord::final_measures() const {
@@ -114,16 +110,11 @@ Measures RunRecord::final_measures() const {
   for (const EvalRow& row : evals) {
     for (const auto& [name, value] : row.measures) last[name] = value;
   }
-  const double load = mean_of_last_steps(metrics.expert_max_load);
+  const double load = runs::mean_of_last(metrics.expert_max_load);
   if (std::isfinite(load)) last["expert_max_load"] = load;
   return last;
 }
 
-double RunRecord::seconds() const {
-  if (recorded) return recorded->seconds;
-  double sum = 0;
-  for (double ms : metrics.step_ms) sum += std::isfinite(ms) ? ms / 1000 : 0;
-  return metrics.step_ms.empty() ? kMissing : sum;
-}
+double RunRecord::seconds() const { return recorded ? recorded->seconds : runs::seconds_of(metrics.step_ms); }
 
 }  // namespace siamese::report

@@ -4,7 +4,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <map>
 #include <optional>
 #include <span>
@@ -13,9 +12,14 @@
 #include <utility>
 #include <vector>
 
+#include "siamese/runs/eval_record.h"
+#include "siamese/runs/provenance.h"
+#include "siamese/runs/run_info.h"
+#include "siamese/runs/step_record.h"
+
 namespace siamese::report {
 
-inline constexpr double kMissing = std::numeric_limits<double>::quiet_NaN();
+inline constexpr double kMissing = runs::kNone;
 
 enum class RunState { not_started, running, stopped, finished, diverged, unknown };
 
@@ -37,24 +41,9 @@ struct StepColumn {
 };
 std::span<const StepColumn> step_columns();
 
-struct StreamRms {
-  std::string name;
-  double before = kMissing;
-  double after = kMissing;  // missing when the stream has no norm of its own at the site
-};
-
-struct SiteRow {
-  int64_t block = 0;
-  std::string kind;
-  double grad_norm = kMissing, branch_in = kMissing, branch_out = kMissing;
-  std::vector<StreamRms> streams;
-};
-
-// Share of the routed tokens that went to each expert of one block.
-struct ExpertRow {
-  int64_t block = 0;
-  std::vector<double> load;
-};
+using StreamRms = runs::StreamRecord;
+using SiteRow = runs::SiteRecord;
+using ExpertRow = runs::ExpertRecord;
 
 struct SiteSnapshot {
   int64_t step = 0;
@@ -62,11 +51,7 @@ struct SiteSnapshot {
   std::vector<ExpertRow> experts = {};  // moe
 };
 
-struct AccuracyGroup {
-  std::string operation;
-  int64_t digits = 0;
-  int64_t correct = 0, count = 0;
-};
+using AccuracyGroup = runs::AccuracyGroup;
 
 // What is measured beside the loss, by name: the names of measures.h and no others.
 using Measures = std::map<std::string, double>;
@@ -124,6 +109,8 @@ struct RunRecord {
   std::string config_text;
   std::vector<std::pair<std::string, std::string>> config;  // ("optim.lr", "0.002"), in file order
   std::vector<std::string> notes;
+  std::vector<runs::Build> builds;  // that made it; none: not known
+  bool other_build = false;         // another than most runs of its collection (builds.h)
 
   // What the tables show; NaN when nothing was recorded.
   double first_loss() const;           // of step 1
@@ -140,6 +127,8 @@ struct RunRecord {
 std::string family_of(const std::vector<std::pair<std::string, std::string>>& config);  // lm when it names none
 
 std::string_view state_text(RunState state);
-RunState state_from_text(std::string_view text);  // what is not a state is `unknown`
+RunState state_of(runs::RunStatus status);
+// By the names of measures.h and no others; the last of a name counts.
+Measures measures_of(const runs::NamedNumbers& numbers);
 
 }  // namespace siamese::report

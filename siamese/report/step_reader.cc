@@ -3,52 +3,17 @@
 #include <algorithm>
 #include <optional>
 #include <set>
+#include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "siamese/report/downsample.h"
-#include "siamese/report/json_fields.h"
+#include "siamese/runs/lines.h"
 
 namespace siamese::report {
 
 namespace {
-
-using nlohmann::json;
-
-SiteRow parse_site(const json& site) {
-  SiteRow row;
-  row.block = integer_or(site, "block", 0);
-  row.kind = text_or(site, "kind");
-  row.grad_norm = number_or(site, "grad_norm");
-  row.branch_in = number_or(site, "branch_in");
-  row.branch_out = number_or(site, "branch_out");
-  for (const json& stream : array_or_empty(site, "streams")) {
-    if (!stream.is_object()) continue;
-    row.streams.push_back({text_or(stream, "name"), number_or(stream, "before"), number_or(stream, "after")});
-  }
-  return row;
-}
-
-ExpertRow parse_experts(const json& block) {
-  ExpertRow row{integer_or(block, "block", 0), {}};
-  for (const json& load : array_or_empty(block, "load")) {
-    row.load.push_back(load.is_number() ? load.get<double>() : kMissing);
-  }
-  return row;
-}
-
-SiteSnapshot parse_snapshot(const json& object) {
-  SiteSnapshot snapshot{integer_or(object, "step", 0), {}};
-  for (const json& site : array_or_empty(object, "sites")) {
-    if (site.is_object()) snapshot.sites.push_back(parse_site(site));
-  }
-  for (const json& block : array_or_empty(object, "experts")) {
-    if (block.is_object()) snapshot.experts.push_back(parse_experts(block));
-  }
-  return snapshot;
-}
 
 // True when there were too many loads to keep.
 bool drop_huge(std::vector<ExpertRow>& experts) {
@@ -82,15 +47,20 @@ void forget_from(int64_t step, RunRecord& run) {
   while (!run.snapshots.empty() && run.snapshots.back().step >= step) run.snapshots.pop_back();
 }
 
-bool was_skipped(const json& object) {
-  const auto skipped = object.find("skipped");
-  return skipped != object.end() && skipped->is_boolean() && skipped->get<bool>();
+double column_value(const runs::StepRecord& record, std::string_view key) {
+  if (key == "loss") return record.loss;
+  if (key == "grad_norm") return record.grad_norm;
+  if (key == "lr") return record.lr;
+  if (key == "tokens_per_s") return record.tokens_per_s;
+  if (key == "samples_per_s") return record.samples_per_s;
+  if (key == "step_ms") return record.step_ms;
+  if (key == "tokens") return record.tokens > 0 ? static_cast<double>(record.tokens) : kMissing;
+  return runs::number_of(record.extra, std::string(key));
 }
 
 // Older lines give no reason: then it was a number that is not finite.
-bool was_outlier(const json& object) {
-  const std::string reason = text_or(object, "skip_reason", "");
-  return reason == "loss" || reason == "grad_norm";
+bool was_outlier(const runs::StepRecord& record) {
+  return record.skip_reason == "loss" || record.skip_reason == "grad_norm";
 }
 
 }  // namespace
@@ -102,25 +72,25 @@ void read_metrics(const std::filesystem::path& path, RunRecord& run) {
   bool experts_dropped = false, streams_dropped = false;
   std::set<std::string> stream_names;
   std::optional<SiteSnapshot> newest;
-  for_each_object(path, run.notes, [&](const json& object) {
-    const int64_t step = integer_or(object, "step", 0);
-    if (step < 1) return;
-    if (!columns.step.empty() && step <= columns.step.back()) forget_from(step, run);
-    columns.step.push_back(step);
+  const auto take = [&](std::string_view line, const std::string& where, runs::Notes* notes) {
+    runs::StepRecord record = runs::read_step(line, where, notes);
+    if (!columns.step.empty() && record.step <= columns.step.back()) forget_from(record.step, run);
+    columns.step.push_back(record.step);
     for (const StepColumn& column : step_columns()) {
-      (columns.*column.values).push_back(number_or(object, column.key));
+      (columns.*column.values).push_back(column_value(record, column.key));
     }
-    if (was_skipped(object)) ++columns.skipped;
-    if (was_skipped(object) && was_outlier(object)) ++columns.outliers;
-    if (array_or_empty(object, "sites").empty() && array_or_empty(object, "experts").empty()) return;
+    if (record.skipped) ++columns.skipped;
+    if (record.skipped && was_outlier(record)) ++columns.outliers;
+    if (record.sites.empty() && record.experts.empty()) return;
     const bool wanted = thinning.wants(recorded++);
-    newest = parse_snapshot(object);
+    newest = SiteSnapshot{record.step, std::move(record.sites), std::move(record.experts)};
     experts_dropped |= drop_huge(newest->experts);
     streams_dropped |= drop_more_streams(*newest, stream_names);
     if (!wanted) return;
     run.snapshots.push_back(*newest);
     thinning.taken(run.snapshots);
-  });
+  };
+  runs::for_each_line(path, take, &run.notes);
   // The last profile is the one people look at first (where did it blow up?): it is never thinned away.
   if (newest && (run.snapshots.empty() || run.snapshots.back().step < newest->step)) {
     run.snapshots.push_back(std::move(*newest));

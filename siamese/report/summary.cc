@@ -55,7 +55,7 @@ std::vector<Column> columns_of(const std::vector<ResultGroup>& groups) {
   const std::string family = groups.empty() ? "lm" : groups.front().family;
   const auto any = [&](const auto& has) { return std::any_of(groups.begin(), groups.end(), has); };
   std::vector<Column> columns{
-      {"variant", [](Group group) { return cell(group.variant); }},
+      {"variant", [](Group group) { return cell(group.variant) + (group.other_build ? " ^" : ""); }},
       {"lr", [](Group group) -> std::string { return std::isfinite(group.lr) ? fmt::format("{:g}", group.lr) : "-"; }},
       {"val loss", [](Group group) { return with_spread(group.val_loss, 1, 4, "", group.partial); }}};
   if (family == "lm" || any([](Group group) { return group.accuracy.count > 0; })) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "siamese/base/check.h"
+#include "siamese/train/config_origin.h"
 #include "siamese/train/device.h"
 
 namespace siamese::train {
@@ -16,7 +17,7 @@ std::string images_text(const RunConfig& config) {
 }  // namespace
 
 Classifier::Classifier(const RunConfig& config) {
-  const std::string& path = config.eval.classifier;
+  const std::string path = located(config, config.eval.classifier);
   if (path.empty() || config.model.family != models::Family::dit) return;
   try {
     LoadedModel loaded = load_model(path, Weights::trained, at::kFloat, 0, device_of(config.engine));

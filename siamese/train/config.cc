@@ -15,6 +15,7 @@
 #include "siamese/io/atomic_file.h"
 #include "siamese/kernels/simd.h"
 #include "siamese/models/registry.h"
+#include "siamese/train/config_origin.h"
 #include "siamese/train/device.h"
 
 namespace siamese::train {
@@ -196,7 +197,9 @@ bool DecayConfig::decays(nn::ParameterKind kind) const {
 }
 
 RunConfig read_config(const config::Value& value) {
-  return config::read_used<RunConfig>(value, resolve_run, use_facts);
+  RunConfig config = config::read_used<RunConfig>(value, resolve_run, use_facts);
+  config.given = given_keys(value);
+  return config;
 }
 
 data::SampleShape sample_shape(const models::ModelConfig& model) {
@@ -211,7 +214,9 @@ RunConfig read_config_file(const std::string& path) {
     const config::Value value = config::parse_yaml(io::read_file(path), path);
     // Read as a file that a user writes it would mean the default model.
     if (value.kind == config::Value::Kind::null) throw DataError(path + ": is empty: expected the config of a run");
-    return read_config(config::in_layer(value, config::kStoredLayer));
+    RunConfig config = read_config(config::in_layer(value, config::kStoredLayer));
+    take_origin(config, path);
+    return config;
   } catch (const UsageError& error) {
     throw DataError(error.what());  // what a run wrote is data, not usage
   }

@@ -3,7 +3,9 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "siamese/base/enum_text.h"
 #include "siamese/config/use.h"
@@ -160,6 +162,8 @@ struct RunConfig {
   TrainConfig train;
   eval::EvalConfig eval;
   EngineConfig engine;
+  // No key: which keys somebody gave; nullopt: not known (a run with a run.json of schema 1).
+  std::optional<std::vector<std::string>> given = std::nullopt;
 
   template <class Self, class Visit>
   static void fields(Self& self, Visit&& visit) {
@@ -177,7 +181,8 @@ struct RunConfig {
 RunConfig read_config(const config::Value& value);
 // The resolved config as YAML; reads back to the same value.
 std::string config_text(const RunConfig& config);
-// The config.yaml of a run directory or checkpoint (DataError when missing, empty or broken).
+// The config.yaml of a run directory or checkpoint (DataError when missing, empty or broken), with what run.json says
+// of its origin (config_origin.h).
 RunConfig read_config_file(const std::string& path);
 
 // What a model takes of the data.

@@ -21,9 +21,6 @@ bool is_one_of(std::string_view key, std::initializer_list<std::string_view> key
   return std::find(keys.begin(), keys.end(), key) != keys.end();
 }
 
-// Where the data are is no part of what they are.
-bool tells_where(std::string_view key) { return is_one_of(key, {"data.train", "data.val"}); }
-
 std::string as_utf8(const std::string& text) {
   using nlohmann::json;
   return io::read_json(io::json_text(json(text)), "a text").get<std::string>();
@@ -40,13 +37,15 @@ std::string named_changes(std::vector<std::string> changes) {
 
 bool decides_result(std::string_view key) {
   if (key.starts_with("engine.")) return key == "engine.precision";
-  return !is_one_of(key, {"train.max_hours", "train.keep_last", "train.keep_every"});
+  return !is_one_of(
+      key, {"train.max_hours", "train.keep_last", "train.keep_every", "train.checkpoint_every", "train.record_every"});
 }
+
+bool tells_where(std::string_view key) { return is_one_of(key, {"data.train", "data.val"}); }
 
 bool may_be_edited(std::string_view key) {
   return !decides_result(key) || key.starts_with("eval.") ||
-         is_one_of(key, {"train.steps", "train.eval_every", "train.checkpoint_every", "train.record_every",
-                         "train.max_skips"});
+         is_one_of(key, {"train.steps", "train.eval_every", "train.max_skips"});
 }
 
 ConfigTexts result_config(const RunConfig& config) {

@@ -1,8 +1,8 @@
 // What the keys of a config mean to a run that exists already: one place for the two questions.
 //
 // Which keys decide a result? All but engine.* (the same up to rounding; engine.precision rounds more and does decide),
-// train.max_hours, train.keep_last and train.keep_every. Two runs that agree in the others are the same run to a sweep
-// and its record.
+// and of train: max_hours, keep_last, keep_every, checkpoint_every, record_every. Two runs that agree in the others are
+// the same run to a sweep and its record.
 //
 // Which keys may be edited in RUN/config.yaml between a stop and a resume? Those that change neither what a step
 // computes nor what it is computed from: engine.* but for precision, eval.*, and of train: steps, eval_every,
@@ -28,6 +28,7 @@ using ConfigTexts = config::Texts;
 
 bool decides_result(std::string_view key);
 bool may_be_edited(std::string_view key);
+bool tells_where(std::string_view key);  // the data are; that is no part of what they are
 
 // The resolved config without the keys that decide no result, also because they have no effect in it; flattened.
 ConfigTexts result_config(const RunConfig& config);

@@ -5,58 +5,44 @@
 #include <limits>
 #include <numeric>
 
-#include <nlohmann/json.hpp>
-
-#include "siamese/io/strict_json.h"
 #include "siamese/ops/reduce.h"
 
 namespace siamese::train {
 
-namespace {
-
-std::vector<double> short_shares(std::vector<double> shares) {
-  for (double& share : shares) share = std::round(share * 1e5) / 1e5;
-  return shares;
-}
-
-}  // namespace
-
-std::string to_json(const StepMetrics& metrics) {
-  nlohmann::ordered_json line = {{"schema", 1},
-                                 {"step", metrics.step},
-                                 {"tokens", metrics.tokens},
-                                 {"loss", metrics.loss},
-                                 {"grad_norm", metrics.grad_norm},
-                                 {"lr", metrics.lr},
-                                 {"tokens_per_s", std::round(metrics.tokens_per_s)},
-                                 {"samples_per_s", std::round(metrics.samples_per_s * 100) / 100},
-                                 {"step_ms", std::round(metrics.step_ms * 100) / 100},
-                                 {"skipped", metrics.skipped}};
-  if (metrics.skipped) line["skip_reason"] = std::string(enum_text(metrics.skip_reason));
-  if (metrics.skipped && metrics.skip_reason != SkipReason::non_finite) line["skip_z"] = metrics.skip_z;
-  for (const auto& [name, value] : metrics.extra) line[name] = value;
+runs::StepRecord record_of(const StepMetrics& metrics) {
+  const bool outlier = metrics.skipped && metrics.skip_reason != SkipReason::non_finite;
+  runs::StepRecord record{.step = metrics.step,
+                          .tokens = metrics.tokens,
+                          .loss = metrics.loss,
+                          .grad_norm = metrics.grad_norm,
+                          .lr = metrics.lr,
+                          .tokens_per_s = metrics.tokens_per_s,
+                          .samples_per_s = metrics.samples_per_s,
+                          .step_ms = metrics.step_ms,
+                          .skipped = metrics.skipped,
+                          .skip_reason = metrics.skipped ? std::string(enum_text(metrics.skip_reason)) : "",
+                          .skip_z = outlier ? metrics.skip_z : runs::kNone,
+                          .extra = metrics.extra,
+                          .experts = {},
+                          .sites = {}};
   for (size_t block = 0; block < metrics.expert_load.size(); ++block) {
-    line["experts"].push_back({{"block", block}, {"load", short_shares(metrics.expert_load[block])}});
+    record.experts.push_back({static_cast<int64_t>(block), metrics.expert_load[block]});
   }
-  if (!metrics.sites.empty()) {
-    auto sites = nlohmann::ordered_json::array();
-    for (const auto& site : metrics.sites) {
-      auto streams = nlohmann::ordered_json::array();
-      for (const auto& stream : site.streams) {
-        streams.push_back({{"name", stream.name}, {"before", stream.before}, {"after", stream.after}});
-      }
-      sites.push_back({{"site", site.site.index},
-                       {"block", site.site.block},
-                       {"kind", std::string(enum_text(site.site.kind))},
-                       {"grad_norm", site.grad_norm},
-                       {"branch_in", site.branch_in},
-                       {"branch_out", site.branch_out},
-                       {"streams", streams}});
-    }
-    line["sites"] = sites;
+  for (const SiteMetrics& site : metrics.sites) {
+    runs::SiteRecord& of = record.sites.emplace_back();
+    of = {site.site.index,
+          site.site.block,
+          std::string(enum_text(site.site.kind)),
+          site.grad_norm,
+          site.branch_in,
+          site.branch_out,
+          {}};
+    for (const auto& stream : site.streams) of.streams.push_back({stream.name, stream.before, stream.after});
   }
-  return io::json_text(line);
+  return record;
 }
+
+std::string to_json(const StepMetrics& metrics) { return runs::to_line(record_of(metrics)); }
 
 ExpertLoad expert_load(const std::vector<double>& counts, int64_t experts) {
   ExpertLoad load;

@@ -1,4 +1,4 @@
-// What is measured at a step, and its line in metrics.jsonl (schema 1).
+// What is measured at a step, and its line in metrics.jsonl (runs/step_record.h).
 #pragma once
 
 #include <cstdint>
@@ -9,6 +9,7 @@
 
 #include "siamese/nn/parameters.h"
 #include "siamese/residual/topology.h"
+#include "siamese/runs/step_record.h"
 #include "siamese/train/spike_guard.h"
 
 namespace siamese::train {
@@ -52,6 +53,7 @@ struct ExpertLoad {
 };
 ExpertLoad expert_load(const std::vector<double>& counts, int64_t experts);  // of one block after the other
 
+runs::StepRecord record_of(const StepMetrics& metrics);
 // Non-finite numbers are written as null.
 std::string to_json(const StepMetrics& metrics);
 

@@ -1,7 +1,5 @@
 #include "siamese/train/run.h"
 
-#include <nlohmann/json.hpp>
-
 #include "siamese/base/check.h"
 #include "siamese/base/path_kind.h"
 #include "siamese/io/aside.h"
@@ -9,9 +7,9 @@
 #include "siamese/io/directory_lock.h"
 #include "siamese/io/json_lines.h"
 #include "siamese/io/run_dir.h"
-#include "siamese/io/strict_json.h"
 #include "siamese/io/tensor_files.h"
 #include "siamese/ops/operand.h"
+#include "siamese/runs/lines.h"
 #include "siamese/train/config_keys.h"
 #include "siamese/train/run_folder.h"
 #include "siamese/train/run_loop.h"
@@ -23,14 +21,11 @@ namespace {
 
 // Without a checkpoint a run starts again from the beginning: right for one that was killed before its first, wrong for
 // one whose checkpoints are gone.
-void check_nothing_was_saved(const fs::path& dir, const nlohmann::json& run_file, const RunHooks& hooks) {
+void check_nothing_was_saved(const fs::path& dir, const runs::RunInfo& info, const RunHooks& hooks) {
   // 0.1.0 had no `saved`; while a run goes on, its `step` is that of the newest checkpoint.
-  const bool said = run_file.contains("saved");
-  const auto saved = run_file.find(said ? "saved" : "step");
-  const std::string status = text_or(run_file, "status", "");
-  const bool counts = said || status != enum_text(RunStatus::diverged);
-  if (counts && saved != run_file.end() && saved->is_number_integer() && saved->get<int64_t>() > 0) {
-    throw DataError(dir.string() + ": " + std::string(io::kRunFile) + " says that step " + io::json_text(*saved) +
+  const int64_t saved = info.saved ? *info.saved : info.status != RunStatus::diverged ? info.step : 0;
+  if (saved > 0) {
+    throw DataError(dir.string() + ": " + std::string(io::kRunFile) + " says that step " + std::to_string(saved) +
                     " was saved, but there is no complete checkpoint and no '" + std::string(io::kLatestFile) +
                     "'; put them back, or start anew with train --overwrite");
   }
@@ -49,6 +44,33 @@ void check_is_in_its_run(const fs::path& checkpoint) {
     throw DataError(checkpoint.string() + ": expected a checkpoint in its run, under its name (step500), to resume; " +
                     "init.from=" + checkpoint.string() + " starts a run from it");
   }
+}
+
+// A damaged line changes nothing in the training: it is said and stays as it is. Who makes a result of it refuses it.
+void warn_of_damage(const fs::path& dir, const RunHooks& hooks) {
+  if (hooks.observer == nullptr) return;
+  runs::Notes notes;
+  const auto read = [](auto reader) {
+    return [reader](std::string_view line, const std::string& where, runs::Notes* of_line) {
+      reader(line, where, of_line);
+    };
+  };
+  runs::for_each_line(dir / io::kMetricsFile, read(runs::read_step), &notes);
+  runs::for_each_line(dir / io::kEvalFile, read(runs::read_eval), &notes);
+  for (const std::string& note : notes) hooks.observer->warned(note + "; training goes on");
+}
+
+runs::RunInfo read_own_run_file(const fs::path& dir) {
+  std::string reason;
+  try {
+    const auto info = is_run(dir) ? runs::read_run_file(dir) : std::nullopt;
+    if (info) return *info;
+    runs::read_run_file(dir);
+  } catch (const DataError& error) {
+    reason = std::string(" (") + error.what() + ")";
+  }
+  throw DataError(dir.string() + ": not a run directory: it has no " + std::string(io::kRunFile) + " of ours" + reason +
+                  ", so that nothing in it is touched");
 }
 
 }  // namespace
@@ -80,7 +102,13 @@ RunResult start_run(const RunConfig& asked, const fs::path& run_dir, bool overwr
   check_free(run_dir, overwrite);  // another run may have come and gone meanwhile
   clear_for_run(run_dir);
   warn_of_precision(config, hooks);
-  RunLoop run(trainer, run_dir, {new_run_id(), label}, hooks);
+  runs::RunInfo info;
+  info.id = new_run_id();
+  info.label = label;
+  info.folder = config.data.base.empty() ? fs::current_path().string() : config.data.base;
+  info.says_set = config.given.has_value();
+  info.set = config.given.value_or(std::vector<std::string>{});
+  RunLoop run(trainer, run_dir, std::move(info), hooks);
   run.write_status(RunStatus::running);  // first: from here on the folder is known as a run
   io::write_file_atomic(run_dir / io::kConfigFile, config_text(config));
   return run.train(io::JsonLinesWriter::Mode::replace);
@@ -98,11 +126,7 @@ RunResult resume_run(const fs::path& run_or_checkpoint, const RunHooks& hooks, b
   }
   if (is_checkpoint) check_is_in_its_run(run_or_checkpoint);
   const io::DirectoryLock lock(dir);
-  const auto run_file = read_run_file(dir);
-  if (!is_run(dir)) {
-    throw DataError(dir.string() + ": not a run directory: it has no " + std::string(io::kRunFile) +
-                    " of ours, so that nothing in it is touched");
-  }
+  const auto found = read_own_run_file(dir);
   io::remove_leftovers(dir);
   const bool begun = is_checkpoint || io::read_latest(dir) || !io::list_checkpoints(dir).empty();
   const RunConfig config = read_config_file((dir / io::kConfigFile).string());
@@ -113,7 +137,7 @@ RunResult resume_run(const fs::path& run_or_checkpoint, const RunHooks& hooks, b
     const RunConfig then = read_config_file((checkpoint / io::kConfigFile).string());
     edited = check_edits(config, then, read_trainer_state(checkpoint / io::kTrainerFile), dir, checkpoint);
   } else {
-    check_nothing_was_saved(dir, run_file, hooks);
+    check_nothing_was_saved(dir, found, hooks);
   }
   const ops::PrecisionGuard only_here(config.engine.precision);
   apply_engine(config.engine);
@@ -122,7 +146,11 @@ RunResult resume_run(const fs::path& run_or_checkpoint, const RunHooks& hooks, b
   if (!changed.empty() && hooks.observer != nullptr) hooks.observer->warned(changed + "; accepted");
   if (!edited.empty() && hooks.observer != nullptr) hooks.observer->warned(edited);
   warn_of_precision(config, hooks);
-  RunLoop run(trainer, dir, {text_or(run_file, "id", new_run_id()), text_or(run_file, "label", "")}, hooks);
+  runs::RunInfo info = found;
+  if (info.id.empty()) info.id = new_run_id();  // of 0.1.0
+  std::error_code error;
+  if (info.folder.empty() || !fs::is_directory(info.folder, error)) info.folder = fs::current_path().string();
+  RunLoop run(trainer, dir, std::move(info), hooks);
   const bool unrecorded = !trainer.state().unrecorded.empty();
   if (trainer.finished() && !unrecorded && !run.owes_evaluation()) {
     run.write_status(RunStatus::finished);  // a kill may have come just before
@@ -136,6 +164,7 @@ RunResult resume_run(const fs::path& run_or_checkpoint, const RunHooks& hooks, b
   io::truncate_json_lines(dir / io::kEvalFile, "step", recorded);
   const auto lines =
       static_cast<int64_t>(is_there(dir / io::kMetricsFile) ? io::read_json_lines(dir / io::kMetricsFile).size() : 0);
+  warn_of_damage(dir, hooks);
   if (lines != recorded && hooks.observer != nullptr) {
     hooks.observer->warned((dir / io::kMetricsFile).string() + ": expected a line for each of " +
                            std::to_string(recorded) + " steps, got " + std::to_string(lines) +
@@ -146,8 +175,9 @@ RunResult resume_run(const fs::path& run_or_checkpoint, const RunHooks& hooks, b
 
 std::optional<RunStatus> run_status(const fs::path& run_dir) {
   if (!is_there(run_dir / io::kConfigFile)) return std::nullopt;
-  const auto json = read_run_file(run_dir);
-  return enum_from_text<RunStatus>(text_or(json, "status", "running")).value_or(RunStatus::running);
+  runs::Notes notes;
+  const auto info = runs::read_run_file(run_dir, &notes);
+  return info ? info->status : RunStatus::running;
 }
 
 }  // namespace siamese::train

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "siamese/eval/evaluate.h"
+#include "siamese/runs/run_info.h"
 #include "siamese/train/config.h"
 #include "siamese/train/metrics.h"
 
@@ -32,7 +33,7 @@ struct RunHooks {
   std::chrono::steady_clock::time_point begun = std::chrono::steady_clock::now();
 };
 
-enum class RunStatus { running, finished, diverged, stopped };
+using runs::RunStatus;
 
 struct RunResult {
   RunStatus status = RunStatus::finished;
@@ -59,11 +60,3 @@ RunResult resume_run(const std::filesystem::path& run_or_checkpoint, const RunHo
 std::optional<RunStatus> run_status(const std::filesystem::path& run_dir);
 
 }  // namespace siamese::train
-
-template <>
-struct siamese::EnumText<siamese::train::RunStatus> {
-  static constexpr EnumNames<train::RunStatus, 4> names{{{train::RunStatus::running, "running"},
-                                                         {train::RunStatus::finished, "finished"},
-                                                         {train::RunStatus::diverged, "diverged"},
-                                                         {train::RunStatus::stopped, "stopped"}}};
-};

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "siamese/base/check.h"
 #include "siamese/base/path_kind.h"
@@ -15,8 +14,7 @@
 #include "siamese/io/atomic_file.h"
 #include "siamese/io/message.h"
 #include "siamese/io/run_dir.h"
-#include "siamese/io/strict_json.h"
-#include "siamese/train/run.h"
+#include "siamese/runs/run_info.h"
 
 namespace siamese::train {
 namespace fs = std::filesystem;
@@ -90,14 +88,6 @@ Names foreign_entries(const fs::path& dir) {
   return foreign;
 }
 
-// run.json as this program writes it; that of 0.1.0 had no `kind`.
-bool is_ours(const nlohmann::json& json) {
-  if (!enum_from_text<RunStatus>(text_or(json, "status", ""))) return false;
-  if (json.contains("kind")) return text_or(json, "kind", "") == "run";
-  constexpr std::array kKeys = {"schema", "scheme", "label", "step", "steps", "parameters", "seed", "lr"};
-  return std::all_of(kKeys.begin(), kKeys.end(), [&](const char* key) { return json.contains(key); });
-}
-
 // "a, b, c and 4 more".
 std::string listed(const Names& names) {
   constexpr size_t kMost = 3;
@@ -108,23 +98,10 @@ std::string listed(const Names& names) {
 
 }  // namespace
 
-nlohmann::json read_run_file(const fs::path& dir) {
-  const fs::path path = dir / io::kRunFile;
-  if (!is_there(path)) return nlohmann::json::object();
-  auto json = io::read_json(io::read_file(path), path.string());
-  if (!json.is_object()) throw DataError(path.string() + ": expected a JSON object");
-  return json;
-}
-
-std::string text_or(const nlohmann::json& object, const char* key, const std::string& fallback) {
-  const auto found = object.find(key);
-  return found != object.end() && found->is_string() ? found->get<std::string>() : fallback;
-}
-
 bool is_run(const fs::path& dir) {
   try {
-    return is_real_file(dir / io::kRunFile) && is_ours(read_run_file(dir));
-  } catch (const DataError&) {  // no JSON
+    return is_real_file(dir / io::kRunFile) && runs::read_run_file(dir).has_value();
+  } catch (const DataError&) {  // somebody else's
     return false;
   }
 }

@@ -5,8 +5,6 @@
 #include <filesystem>
 #include <string>
 
-#include <nlohmann/json_fwd.hpp>
-
 namespace siamese::train {
 
 // UsageError unless a run may start there: nothing is there, or nothing but what a run leaves that was killed before it
@@ -22,12 +20,6 @@ bool is_run(const std::filesystem::path& dir);
 
 // SystemError when a folder that is to be replaced or removed holds what no checkpoint does; a missing one is fine.
 void check_only_checkpoint(const std::filesystem::path& folder);
-
-// run.json; an empty object when there is none. DataError when it is not a JSON object.
-nlohmann::json read_run_file(const std::filesystem::path& dir);
-
-// The text of a key, or `fallback` when it has none.
-std::string text_or(const nlohmann::json& object, const char* key, const std::string& fallback);
 
 // What tells one run from every other, whatever folder it is moved to.
 std::string new_run_id();

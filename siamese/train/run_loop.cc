@@ -3,31 +3,39 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
-#include <sstream>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "siamese/base/check.h"
 #include "siamese/base/path_kind.h"
 #include "siamese/io/atomic_file.h"
 #include "siamese/io/png.h"
 #include "siamese/io/run_dir.h"
-#include "siamese/io/strict_json.h"
+#include "siamese/runs/eval_record.h"
+#include "siamese/runs/lines.h"
 #include "siamese/train/failure_text.h"
+#include "siamese/train/provenance.h"
 #include "siamese/train/retention.h"
 
 namespace siamese::train {
 namespace fs = std::filesystem;
 
-RunLoop::RunLoop(Trainer& trainer, fs::path dir, RunName name, const RunHooks& hooks)
+RunLoop::RunLoop(Trainer& trainer, fs::path dir, runs::RunInfo info, const RunHooks& hooks)
     : trainer_(trainer),
       dir_(std::move(dir)),
-      name_(std::move(name)),
+      info_(std::move(info)),
       hooks_(hooks),
       saved_step_(trainer.state().step),
       tried_step_(trainer.state().step) {
   if (hooks_.observer == nullptr) hooks_.observer = &silent_;
+  const RunConfig& config = trainer_.config();
+  info_.scheme = config.model.residual;
+  if (info_.label.empty()) info_.label = config.model.residual;
+  info_.steps = config.train.steps;
+  info_.parameters = trainer_.model().parameters().count();
+  info_.seed = config.train.seed;
+  info_.lr = config.optim.lr;
+  info_.data = data_key(trainer_.state().data);
 }
 
 // What goes wrong in between, as an image that cannot be read, costs no step: the run is saved, then it is thrown.
@@ -49,6 +57,8 @@ RunResult RunLoop::train(io::JsonLinesWriter::Mode mode) {
 RunResult RunLoop::train_to_the_end(io::JsonLinesWriter::Mode mode) {
   auto metrics_file = io::JsonLinesWriter::open(dir_ / io::kMetricsFile, mode);
   auto eval_file = io::JsonLinesWriter::open(dir_ / io::kEvalFile, mode);
+  info_.stretches.push_back(begin_stretch(trainer_.config().engine, trainer_.state().step));
+  in_stretch_ = true;
   write_status(RunStatus::running);
   hooks_.observer->started(describe());
   bool unrecorded = !trainer_.state().unrecorded.empty();
@@ -82,16 +92,15 @@ RunResult RunLoop::train_to_the_end(io::JsonLinesWriter::Mode mode) {
 bool RunLoop::owes_evaluation() const {
   const int64_t step = trainer_.state().step;
   if (step == 0 || !evaluation_due()) return false;
-  if (!is_there(dir_ / io::kEvalFile)) return true;
-  std::istringstream lines(io::read_file(dir_ / io::kEvalFile));
-  for (std::string line; std::getline(lines, line);) {
-    try {
-      const auto json = io::read_json(line, "a line");
-      if (json.is_object() && json.contains("step") && json["step"] == step) return false;
-    } catch (const DataError&) {  // torn or not ours: a resumed run drops it
-    }
-  }
-  return true;
+  bool found = false;
+  runs::Notes not_ours;  // torn or no evaluation: no reason not to make this one
+  runs::for_each_line(
+      dir_ / io::kEvalFile,
+      [&](std::string_view line, const std::string& where, runs::Notes* notes) {
+        found |= runs::read_eval(line, where, notes).step == step;
+      },
+      &not_ours);
+  return !found;
 }
 
 // From the step on until its line is in its file, a checkpoint would say that it is not.
@@ -202,22 +211,16 @@ bool RunLoop::out_of_time() const {
   return limit > 0 && used.count() >= limit;
 }
 
-void RunLoop::write_status(RunStatus status, const std::string& message) const {
-  const RunConfig& config = trainer_.config();
-  nlohmann::ordered_json json = {{"schema", 1},
-                                 {"kind", "run"},
-                                 {"id", name_.id},
-                                 {"status", std::string(enum_text(status))},
-                                 {"scheme", config.model.residual},
-                                 {"label", name_.label.empty() ? config.model.residual : name_.label},
-                                 {"step", trainer_.state().step},
-                                 {"saved", saved_step_},
-                                 {"steps", config.train.steps},
-                                 {"parameters", trainer_.model().parameters().count()},
-                                 {"seed", config.train.seed},
-                                 {"lr", config.optim.lr}};
-  if (!message.empty()) json["message"] = message;
-  io::write_file_atomic(dir_ / io::kRunFile, io::json_text(json, 2) + "\n");
+void RunLoop::write_status(RunStatus status, const std::string& message) {
+  info_.status = status;
+  info_.message = message;
+  info_.step = trainer_.state().step;
+  info_.saved = saved_step_;
+  if (in_stretch_) {
+    info_.stretches.back().ended = runs::utc_now();
+    info_.stretches.back().to_step = info_.step;
+  }
+  runs::write_run_file(dir_, info_);
 }
 
 // What a reader would want to know of the plan: data that come more than once, a rate that never gets to its peak.

@@ -12,23 +12,18 @@
 
 namespace siamese::train {
 
-// What run.json keeps of a run from its start to its end.
-struct RunName {
-  std::string id;     // run_folder.h
-  std::string label;  // the sweep's name for it; "": its scheme
-};
-
 class RunLoop {
  public:
-  // `dir` holds the config, and when the trainer was resumed, its checkpoint.
-  RunLoop(Trainer& trainer, std::filesystem::path dir, RunName name, const RunHooks& hooks);
+  // `dir` holds the config, and when the trainer was resumed, its checkpoint. `info`: what run.json keeps from the
+  // start of a run to its end (id, label, set, folder, earlier stretches); the rest is filled in here.
+  RunLoop(Trainer& trainer, std::filesystem::path dir, runs::RunInfo info, const RunHooks& hooks);
 
   // To the end, or to where a signal or train.max_hours stops it. Every error leaves run.json saying so, and what was
   // trained saved where that is possible; one of the system (a full disk, memory) names the checkpoint to go on from.
   RunResult train(io::JsonLinesWriter::Mode mode);
   // Whether the evaluation of the trainer's step is due and not in eval.jsonl: a step is saved before it is evaluated.
   bool owes_evaluation() const;
-  void write_status(RunStatus status, const std::string& message = "") const;
+  void write_status(RunStatus status, const std::string& message = "");
   // Removes the checkpoints that need not stay (retention.h); the observer hears when it cannot.
   void tidy() const;
 
@@ -52,8 +47,9 @@ class RunLoop {
 
   Trainer& trainer_;
   std::filesystem::path dir_;
-  RunName name_;
+  runs::RunInfo info_;
   RunHooks hooks_;
+  bool in_stretch_ = false;  // the last stretch of info_ is this process's
   Observer silent_;
   int64_t saved_step_;  // of the newest checkpoint; 0: there is none
   int64_t tried_step_;  // no save of this step is due: it was saved, or could not be

@@ -4,15 +4,14 @@
 #include <cctype>
 #include <set>
 
-#include <nlohmann/json.hpp>
-
 #include "siamese/base/check.h"
 #include "siamese/base/join.h"
 #include "siamese/base/nearest.h"
 #include "siamese/config/load.h"
 #include "siamese/config/yaml.h"
 #include "siamese/io/atomic_file.h"
-#include "siamese/io/strict_json.h"
+#include "siamese/runs/sweep_file.h"
+#include "siamese/train/config_origin.h"
 
 namespace siamese::train {
 namespace {
@@ -138,7 +137,7 @@ SweepPlan plan_sweep(const std::filesystem::path& path, const std::vector<std::s
     if (own == nullptr && base_name == nullptr) {
       throw UsageError(source + ": config: the recipe all runs start from is missing");
     }
-    return config::load((own != nullptr ? own : base_name)->text, {}, folders);
+    return load_given((own != nullptr ? own : base_name)->text, folders);
   };
   const auto choices = variants != nullptr ? variants->items : std::vector<Value>{Value::map()};
   check_overrides(overrides, grid, choices, source);
@@ -177,24 +176,11 @@ SweepPlan plan_sweep(const std::filesystem::path& path, const std::vector<std::s
 }
 
 std::string to_json(const SweepPlan& plan) {
-  nlohmann::ordered_json json = {{"schema", 1}, {"name", plan.name}};
-  auto& runs = json["runs"] = nlohmann::ordered_json::array();
+  runs::SweepFile file{plan.name, {}};
   for (const auto& run : plan.runs) {
-    runs.push_back(
-        {{"dir", run.dir}, {"variant", run.variant}, {"lr", run.config.optim.lr}, {"seed", run.config.train.seed}});
+    file.runs.push_back({run.dir, run.variant, run.config.optim.lr, run.config.train.seed});
   }
-  return io::json_text(json, 2) + "\n";
-}
-
-bool is_sweep_file(const std::filesystem::path& path) {
-  const std::string text = io::read_file(path);
-  nlohmann::json json;
-  try {
-    json = io::read_json(text, path.string());
-  } catch (const DataError&) {  // no JSON: somebody else's
-  }
-  return json.is_object() && json.contains("schema") && json.contains("name") && json.contains("runs") &&
-         json["runs"].is_array();
+  return runs::to_json(file);
 }
 
 }  // namespace siamese::train

@@ -34,10 +34,7 @@ struct SweepPlan {
 SweepPlan plan_sweep(const std::filesystem::path& path, const std::vector<std::string>& overrides,
                      const std::vector<std::filesystem::path>& config_folders);
 
-// sweep.json (schema 1): what the report reads.
+// sweep.json (runs/sweep_file.h): what the report reads.
 std::string to_json(const SweepPlan& plan);
-
-// Whether a file is a sweep.json of ours.
-bool is_sweep_file(const std::filesystem::path& path);
 
 }  // namespace siamese::train

@@ -6,6 +6,7 @@
 #include "siamese/io/atomic_file.h"
 #include "siamese/io/checksum.h"
 #include "siamese/io/strict_json.h"
+#include "siamese/runs/step_record.h"
 
 namespace siamese::train {
 namespace {
@@ -114,10 +115,9 @@ TrainerState read_trainer_state(const std::filesystem::path& path) {
                        .accepted_data = json.value("accepted_data", std::vector<std::string>()),
                        .accepted_config = json.value("accepted_config", std::vector<std::string>())};
     if (!state.unrecorded.empty()) {
-      const auto line = io::read_json(state.unrecorded, path.string() + ": unrecorded");
-      const bool fits = line.is_object() && line.value("step", int64_t{-1}) == state.step &&
-                        state.unrecorded.find('\n') == std::string::npos;
-      if (!fits) wrong(path, "unrecorded", "one line of metrics.jsonl, of this step");
+      const auto line = runs::read_step(state.unrecorded, path.string() + ": unrecorded");
+      if (line.step != state.step || state.unrecorded.find('\n') != std::string::npos)
+        wrong(path, "unrecorded", "one line of metrics.jsonl, of this step");
     }
     if (json.contains("window")) state.window = read_window(json.at("window"), path);
     if (json.contains("config")) {

@@ -2,6 +2,8 @@
 #include "tests/cli/command.h"
 #include <nlohmann/json.hpp>
 
+#include "siamese/runs/record_line.h"
+
 namespace siamese::cli {
 namespace {
 
@@ -74,6 +76,33 @@ TEST_F(SweepRecords, WhatEndedHereIsAddedWithoutTraining) {
   EXPECT_EQ(read("runs/s/pre-seed1/metrics.jsonl"), metrics);
   EXPECT_EQ(lines(), 2);
   EXPECT_EQ(nlohmann::json::parse(read("results/s.jsonl").substr(0, read("results/s.jsonl").find('\n'))), recorded);
+}
+
+TEST_F(SweepRecords, ALineOfAnotherBuildIsMarkedAndCanBeMadeAfresh) {
+  write_sweep("s.yaml", two, "[1]");
+  const CommandResult first = run("sweep sweeps/s.yaml --quiet");
+  ASSERT_EQ(first.exit_code, 0) << first.error;
+  EXPECT_EQ(first.out.find('^'), std::string::npos) << first.out;
+  const std::string record = read("results/s.jsonl");
+  const size_t end = record.find('\n');
+  runs::RecordLine line = runs::read_record_line(record.substr(0, end), "record");
+  line.stretches.front().build.commit = std::string(40, 'f');
+  write("results/s.jsonl", runs::to_line(line) + record.substr(end));
+  std::filesystem::remove_all(folder / "runs");
+  const CommandResult mixed = run("sweep sweeps/s.yaml --quiet");
+  ASSERT_EQ(mixed.exit_code, 0) << mixed.error;
+  EXPECT_NE(mixed.out.find(" ^ "), std::string::npos) << mixed.out;
+  EXPECT_NE(mixed.out.find("\n^ not all by one build: "), std::string::npos) << mixed.out;
+  EXPECT_NE(mixed.out.find("(ffffffffff"), std::string::npos) << mixed.out;
+  EXPECT_NE(run("sweep sweeps/s.yaml --dry-run").out.find("2 recorded, 0 ended here, 0 to do"), std::string::npos);
+  EXPECT_NE(run("sweep sweeps/s.yaml --dry-run --fresh").out.find("1 recorded, 0 ended here, 1 to do"),
+            std::string::npos);
+  const CommandResult fresh = run("sweep sweeps/s.yaml --quiet --fresh");
+  ASSERT_EQ(fresh.exit_code, 0) << fresh.error;
+  EXPECT_TRUE(exists("runs/s/" + line.dir));
+  EXPECT_EQ(fresh.out.find('^'), std::string::npos) << fresh.out;
+  EXPECT_EQ(lines(), 2);
+  EXPECT_EQ(read("results/s.jsonl").find("ffffffffff"), std::string::npos);
 }
 
 TEST_F(SweepRecords, AnOverrideKeepsOutOfTheRecordUnlessOneIsNamed) {

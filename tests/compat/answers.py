@@ -11,7 +11,7 @@ from pathlib import Path
 
 FAMILIES = ("lm", "moe", "vit", "dit")
 STEPS = 8  # of each run; they were killed while the last checkpoint was written, after step 4 stood
-CLOCK = ("step_ms", "tokens_per_s", "samples_per_s")
+CLOCK = ("step_ms", "tokens_per_s", "samples_per_s", "checksum")
 LAYOUT = {"lm": "hf-llama", "moe": "siamese", "vit": "official-deit", "dit": "official-dit"}
 COMMON = [
     "model.width=8", "model.blocks=1", "model.heads=2", "train.batch=4", f"train.steps={STEPS}",
@@ -93,8 +93,9 @@ def page(path: Path) -> list[dict]:
 
 
 def table(text: str) -> list[list[str]]:
-    """The printed table without its last column, the speed."""
-    return [[cell.strip() for cell in line.split("|")[1:-2]] for line in text.splitlines() if line.startswith("| ")]
+    """The printed table without its last column, the speed, and without the mark of runs by another build."""
+    rows = [line.split("|")[1:-2] for line in text.splitlines() if line.startswith("| ")]
+    return [[cell.strip().removesuffix(" ^") for cell in row] for row in rows]
 
 
 def of_family(siamese: Siamese, family: str) -> dict:

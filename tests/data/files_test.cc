@@ -3,6 +3,9 @@
 #include "tests/data/support.h"
 #include <gtest/gtest.h>
 
+#include "siamese/data/batches.h"
+#include "siamese/data/identity.h"
+
 namespace siamese::data {
 namespace {
 
@@ -38,6 +41,41 @@ TEST(Files, WhatMeansNoFileIsNamed) {
   }
   EXPECT_EQ(error_of<DataError>([&] { expand_files("data.val", {folder / "empty"}); }),
             "data.val: no files in folder '" + (folder / "empty") + "'");
+}
+
+// A run may be looked at from another folder than it was started in.
+TEST(Files, RelativePathsAreLookedForBelowTheBaseFirst) {
+  const TempFolder folder;
+  const auto there = folder.write("base/texts/a.txt", "a");
+  DataConfig config;
+  config.base = folder / "base";
+  config.train = {"texts/*.txt", "texts", "nowhere.txt", there};
+  const auto& train = located(config).train;
+  EXPECT_EQ(train[0], config.base + "/texts/*.txt");
+  EXPECT_EQ(train[1], config.base + "/texts");
+  EXPECT_EQ(train[2], "nowhere.txt");
+  EXPECT_EQ(train[3], there);
+  EXPECT_EQ(found_below("", "texts"), "texts");
+  EXPECT_EQ(found_below(config.base, ""), "");
+}
+
+TEST(Files, ErrorsSayWhereItWasLookedFor) {
+  const TempFolder folder;
+  const std::string here = std::filesystem::current_path().string();
+  EXPECT_EQ(error_of<DataError>([&] { expand_files("data.val", {"no.txt"}); }),
+            "data.val: no file, folder or match for 'no.txt', looked for in " + here);
+  EXPECT_EQ(error_of<DataError>([&] { expand_files("data.val", {"no.txt"}, "/base"); }),
+            "data.val: no file, folder or match for 'no.txt', looked for in /base and " + here);
+  for (const Source source : {Source::idx, Source::cifar, Source::folder}) {
+    DataConfig config;
+    config.source = source;
+    config.train = {"no"};
+    const SampleShape shape{.image = 8, .channels = 1, .classes = 10};
+    EXPECT_EQ(error_of<DataError>([&] { open_batches(config, Split::train, shape, 1); }),
+              "data.train: expected a folder, got nothing: no 'no', looked for in " + here);
+    EXPECT_EQ(error_of<DataError>([&] { identity_of(config); }),
+              "data.train: expected a folder, got nothing: no 'no', looked for in " + here);
+  }
 }
 
 }  // namespace

@@ -114,18 +114,18 @@ TEST_F(FamiliesTest, NamelessClassesAreNumbered) {
 }
 
 TEST_F(FamiliesTest, AMatrixThatIsNoneIsANote) {
-  const std::vector<std::pair<json, std::string>> bad{{json{{1, 2}, {3}}, "a row of 1"},
-                                                      {json{{1, 2, 3}, {3, 4, 5}}, "a row of 3"},
+  const std::vector<std::pair<json, std::string>> bad{{json{{1, 2}, {3}}, "expected 2 rows of 2 counts each"},
+                                                      {json{{1, 2, 3}, {3, 4, 5}}, "expected 2 rows of 2 counts each"},
                                                       {json{{1, -2}, {3, 4}}, "expected counts"},
                                                       {json{{1, 0.5}, {3, 4}}, "expected counts"},
                                                       {json{{1, "2"}, {3, 4}}, "expected counts"},
-                                                      {json{7, 8}, "2 rows of 2"},
+                                                      {json{7, 8}, "expected 2 rows of 2 counts each"},
                                                       {json(201, json(201, 0)), "at most 200 classes, got 201"}};
   for (const auto& [matrix, words] : bad) {
     const RunRecord run = run_with_eval({{"step", 9}, {"classification", {{"confusion", matrix}}}});
     EXPECT_FALSE(run.evals[0].confusion) << words;
     ASSERT_EQ(run.notes.size(), 1u) << words;
-    EXPECT_NE(run.notes[0].find("eval.jsonl: step 9: confusion"), std::string::npos) << run.notes[0];
+    EXPECT_NE(run.notes[0].find("eval.jsonl: line 1: classification: confusion"), std::string::npos) << run.notes[0];
     EXPECT_NE(run.notes[0].find(words), std::string::npos) << run.notes[0];
   }
   const RunRecord large = run_with_eval({{"step", 9}, {"classification", {{"confusion", json(200, json(200, 1))}}}});

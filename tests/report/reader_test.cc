@@ -55,12 +55,30 @@ TEST_F(ReaderTest, ReadsARun) {
   EXPECT_NEAR(run.median_tokens_per_s(), 31000, 1000);
 }
 
-TEST_F(ReaderTest, TornLastLineIsDropped) {
+TEST_F(ReaderTest, AHalfWrittenLastLineIsANote) {
   write_fake_run(root_ / "run", {});
   append_text(root_ / "run" / "metrics.jsonl", "{\"schema\":1,\"step\":201,\"lo");
   const RunRecord run = read_run(root_ / "run");
   EXPECT_EQ(run.metrics.step.size(), 200u);
-  EXPECT_TRUE(run.notes.empty());
+  ASSERT_EQ(run.notes.size(), 1u);
+  EXPECT_NE(run.notes[0].find("metrics.jsonl: line 201: half-written"), std::string::npos) << run.notes[0];
+}
+
+TEST_F(ReaderTest, ADamagedLineIsLeftOutAndTheOthersStay) {
+  runs::StepRecord record;
+  std::string text;
+  for (record.step = 1; record.step <= 3; ++record.step) {
+    record.loss = 1.5;
+    text += runs::to_line(record) + "\n";
+  }
+  const size_t second = text.find("1.5", text.find('\n'));
+  text.replace(second, 3, "9.5");
+  fs::create_directories(root_ / "run");
+  write_text(root_ / "run" / "metrics.jsonl", text);
+  const RunRecord run = read_run(root_ / "run");
+  EXPECT_EQ(run.metrics.step, (std::vector<int64_t>{1, 3}));
+  ASSERT_EQ(run.notes.size(), 1u);
+  EXPECT_NE(run.notes[0].find("metrics.jsonl: line 2: checksum"), std::string::npos) << run.notes[0];
 }
 
 TEST_F(ReaderTest, DamageBecomesANoteThatNamesTheFile) {
@@ -100,7 +118,7 @@ TEST_F(ReaderTest, SkippedStepsAreCountedByReason) {
   EXPECT_EQ(run.metrics.outliers, 2);
 }
 
-TEST_F(ReaderTest, NullAndForeignValuesAreMissing) {
+TEST_F(ReaderTest, NullAndForeignValuesAreMissingAndNoted) {
   fs::create_directories(root_ / "run");
   write_text(root_ / "run" / "metrics.jsonl",
              "{\"step\":1,\"loss\":null,\"grad_norm\":\"big\",\"sites\":[{\"streams\":[7]},3]}\n{\"loss\":1}\n");
@@ -110,6 +128,10 @@ TEST_F(ReaderTest, NullAndForeignValuesAreMissing) {
   EXPECT_TRUE(std::isnan(run.metrics.grad_norm[0]));
   ASSERT_EQ(run.snapshots.size(), 1u);
   EXPECT_EQ(run.snapshots[0].sites.size(), 1u);
+  ASSERT_EQ(run.notes.size(), 2u);
+  EXPECT_NE(run.notes[0].find("metrics.jsonl: line 1: grad_norm: expected a number"), std::string::npos)
+      << run.notes[0];
+  EXPECT_NE(run.notes[1].find("3 more such places"), std::string::npos) << run.notes[1];
 }
 
 TEST_F(ReaderTest, SnapshotsAreThinnedAndTheLastStays) {

@@ -47,6 +47,7 @@ json line_of(const RunRecord& run) {
         {{"operation", group.operation}, {"digits", group.digits}, {"correct", group.correct}, {"count", group.count}});
   }
   return {{"schema", 1},
+          {"sweep", "demo"},
           {"dir", run.dir},
           {"variant", run.variant},
           {"scheme", run.scheme},
@@ -60,11 +61,25 @@ json line_of(const RunRecord& run) {
           {"train_loss", run.final_train_loss()},
           {"eval_step", last.step},
           {"val_loss", last.loss},
+          {"perplexity", nullptr},
           {"accuracy", {{"correct", last.correct}, {"count", last.count}, {"groups", groups}}},
           {"seconds", run.seconds()},
+          {"step_ms", 100},
+          {"threads", 1},
+          {"cpu", "a CPU"},
+          {"version", "siamese 0.1.0, LibTorch 2.13.0, AVX3 kernels"},
           {"tokens_per_s", run.median_tokens_per_s()},
           {"config", config},
           {"curve", {{"steps", {1, 2, 100, 200}}, {"loss", {4, 3, 1, nullptr}}, {"grad_norm", {2, 2, 1, 1}}}}};
+}
+
+// Fake folders do not say which build made them, record lines do: the table marks them, and is otherwise the same.
+std::string without_marks(std::string table) {
+  const size_t note = table.find("\n^ not all by one build");
+  EXPECT_NE(note, std::string::npos) << table;
+  table.resize(note);
+  for (size_t at = table.find(" ^"); at != std::string::npos; at = table.find(" ^")) table.replace(at, 2, "  ");
+  return table;
 }
 
 TEST_F(RecordedTest, ARunWithoutAFolderIsShownLikeTheOthers) {
@@ -95,7 +110,7 @@ TEST_F(RecordedTest, ARunWithoutAFolderIsShownLikeTheOthers) {
   EXPECT_EQ(run.median_tokens_per_s(), before.median_tokens_per_s());
   EXPECT_EQ(run.seconds(), before.seconds());
   EXPECT_EQ(run.evals.back().groups.size(), 12u);
-  EXPECT_EQ(summary_table(root_), table);
+  EXPECT_EQ(without_marks(summary_table(root_)), table);
 }
 
 TEST_F(RecordedTest, ItsCurveIsDrawnWithoutGaps) {
@@ -139,7 +154,7 @@ TEST_F(RecordedTest, MeasuresOfALineCountLikeThoseOfAFolder) {
   EXPECT_EQ(run.family, "vit");
   EXPECT_EQ(run.final_measures(), (Measures{{"top1", 402.0 / 512}, {"top5", 500.0 / 512}}));  // no name of its own
   EXPECT_EQ(run.evals.back().measures.at("top1"), 402.0 / 512);
-  EXPECT_EQ(summary_table(root_), table);
+  EXPECT_EQ(without_marks(summary_table(root_)), table);
 }
 
 TEST_F(RecordedTest, AFolderThatHasNotEndedGivesWay) {
@@ -168,7 +183,7 @@ TEST_F(RecordedTest, ABrokenLineIsNamed) {
   };
   EXPECT_EQ(said(good.dump()), "");
   EXPECT_NE(said("broken").find("recorded.jsonl: line 2"), std::string::npos);
-  for (const auto& [key, value] : {std::pair{"schema", json(2)}, std::pair{"status", json("running")},
+  for (const auto& [key, value] : {std::pair{"schema", json(3)}, std::pair{"status", json("running")},
                                    std::pair{"dir", json(7)}, std::pair{"curve", json{{"steps", {2, 1}}}}}) {
     json bad = good;
     bad[key] = value;

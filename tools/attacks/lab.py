@@ -16,7 +16,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 CONFIG = str(HERE.parent.parent / "configs" / "arithmetic-small.yaml")
 DOCUMENTED = {0, 1, 2, 3, 4, 75}
-CLOCK = ("step_ms", "tokens_per_s", "samples_per_s", "seconds")
+CLOCK = ("step_ms", "tokens_per_s", "samples_per_s", "seconds", "checksum", "stretches")
 ABOUT_THE_RUN = ("status", "scheme", "label", "step", "steps", "parameters", "seed", "lr", "message")
 TINY = [
     "model.width=16", "model.blocks=1", "model.heads=2", "model.context=16", "model.ffn_width=16", "data.digits=1",

@@ -62,7 +62,7 @@ function resultsTable(family) {
   const anyAccuracy = family.groups.some((group) => group.accuracy.count);
   const measures = familyMeasures(family).filter((measure) => !measure.part);
   const columns = [
-    { title: "Variant", value: (g) => g.variant, cell: (g) => [el("span", { class: "dot", style: `background:${g.color}` }), g.variant] },
+    { title: "Variant", value: (g) => g.variant, cell: (g) => [el("span", { class: "dot", style: `background:${g.color}` }), g.variant, g.other_build ? el("span", { title: DATA.builds_note }, " ^") : null] },
     { title: "Learning rate", numeric: true, value: (g) => g.lr, cell: (g) => formatLearningRate(g.lr) },
     { title: "Val loss", numeric: true, value: (g) => g.val_loss.mean, cell: (g) => meanAndSpread(g.val_loss, (v) => formatFixed(v, 4), g.partial) },
     { title: "Train loss", numeric: true, value: (g) => g.train_loss.mean, cell: (g) => meanAndSpread(g.train_loss, (v) => formatFixed(v, 4), g.partial) },
@@ -81,6 +81,7 @@ function resultsTable(family) {
   if (stuck) {
     note.push(` ${plural(stuck, "diverged run")} stuck rather than not finite: the loss at the end is above half of the first, while the same variant at another learning rate ends at or below half.`);
   }
+  if (DATA.builds_note) note.push(` ${DATA.builds_note}.`);
   return el("div", { class: "card" }, el("div", { class: "card-head" }, el("div", {}, el("h3", {}, "Final results"))),
     sortableTable(columns, family.groups, null, (group) => group === best), el("div", { class: "chart-note" }, el("p", {}, note)));
 }

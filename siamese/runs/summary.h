@@ -3,27 +3,24 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <limits>
+#include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
-#include "siamese/train/run.h"
+#include "siamese/runs/eval_record.h"
+#include "siamese/runs/numbers.h"
+#include "siamese/runs/run_info.h"
 
-namespace siamese::train {
+namespace siamese::runs {
 
 // Means over stretches of steps: the first ten steps one by one (there the loss falls fastest), then at most fifty
-// stretches of equal length. Stretch i ends at last_step[i] and begins where the one before it ended.
+// pieces of equal length. Piece i ends at last_step[i] and begins where the one before it ended.
 struct ThinnedCurve {
   std::vector<int64_t> last_step;
-  std::vector<double> loss, grad_norm;  // NaN: no step of the stretch was finite
+  std::vector<double> loss, grad_norm;  // NaN: no step of the piece was finite
 };
 
-using Measures = std::vector<std::pair<std::string, double>>;
-
 struct RunSummary {
-  static constexpr double kNone = std::numeric_limits<double>::quiet_NaN();  // not measured, or not finite
-
   RunStatus status = RunStatus::finished;
   std::string message;  // why it diverged
   int64_t parameters = 0;
@@ -33,18 +30,18 @@ struct RunSummary {
   int64_t eval_step = 0;      // the last evaluation; 0: there was none
   double val_loss = kNone;
   double perplexity = kNone;
-  std::string accuracy;         // the object of eval.jsonl as it stands there; "" when it was not measured
-  Measures measures;            // what else its family is judged by, of the last evaluation and step, by name
+  std::optional<Accuracy> accuracy;
+  NamedNumbers measures;        // what else its family is judged by, of the last evaluation and step
   double seconds = kNone;       // sum of the step times
-  double step_ms = kNone;       // median, without the first step, which pays for warm-up
+  double step_ms = kNone;       // median, without the first step
   double tokens_per_s = kNone;  // the same
   double samples_per_s = kNone;
   ThinnedCurve curve;
 };
 
-// DataError when a file of the run is missing or broken.
+// DataError when a file of the run is missing or broken, or the run has not ended.
 RunSummary summarise_run(const std::filesystem::path& run_dir);
 
 ThinnedCurve thin_curve(const std::vector<double>& loss, const std::vector<double>& grad_norm);
 
-}  // namespace siamese::train
+}  // namespace siamese::runs
