@@ -28,6 +28,22 @@ TEST(ConfigKeys, WhatChangesNoStepMayBeEdited) {
   }
 }
 
+// Lines of a record that say eval.batches are about the runs that now say eval.held_out, where both ask the same samples.
+TEST(ConfigKeys, TwoWaysToAskTheSameSamplesAreOneRun) {
+  const auto same = [](const std::vector<std::string>& a, const std::vector<std::string>& b) {
+    return result_config(tiny_config(a)) == result_config(tiny_config(b));
+  };
+  EXPECT_TRUE(same({"eval.batches=3"}, {"eval.held_out=12"}));  // of train.batch 4
+  EXPECT_FALSE(same({"eval.batches=3"}, {"eval.held_out=13"}));
+  // A text has an end: the first windows are others than those spread over it.
+  const std::vector<std::string> text{"data.source=text", "data.train=[a.txt]"};
+  const auto of_text = [&](std::vector<std::string> edits) {
+    edits.insert(edits.begin(), text.begin(), text.end());
+    return edits;
+  };
+  EXPECT_FALSE(same(of_text({"eval.batches=3"}), of_text({"eval.held_out=12"})));
+}
+
 TEST(ConfigKeys, EverythingElseMayNot) {
   for (const auto& [key, text] : config::flatten(config::print(tiny_config()))) {
     const bool of_model = key.starts_with("model.") || key.starts_with("data.") || key.starts_with("optim.") ||
