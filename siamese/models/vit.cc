@@ -28,11 +28,11 @@ VisionTransformer::VisionTransformer(const ModelConfig& config, const nn::InitCo
   head_ = nn::Linear(root.child("head"), config.width, config.classes, true, initializer.head());
 }
 
-at::Tensor VisionTransformer::Dropping::kept(const residual::Site& site, const at::Tensor& input) const {
+at::Tensor VisionTransformer::Dropping::kept(const residual::Site& site, int64_t batch,
+                                             const at::TensorOptions& streams) const {
   const double depth = site.blocks > 1 ? static_cast<double>(site.block) / static_cast<double>(site.blocks - 1) : 0;
   const double chance = drop_path * depth;
   if (chance == 0) return {};
-  const int64_t batch = input.size(0);
   const uint64_t key = seed ^ hash_text("drop_path");
   const at::Tensor mask = at::empty({batch, 1, 1}, at::kDouble);
   for (int64_t row = 0; row < batch; ++row) {
@@ -40,7 +40,7 @@ at::Tensor VisionTransformer::Dropping::kept(const residual::Site& site, const a
     const bool drops = random_uniform(key, position, static_cast<uint64_t>(site.index)) < chance;
     mask.mutable_data_ptr<double>()[row] = drops ? 0 : 1 / (1 - chance);
   }
-  return mask.to(input.options());
+  return mask.to(streams);
 }
 
 at::Tensor VisionTransformer::features(const at::Tensor& images, const StackOptions& options) const {
@@ -54,10 +54,10 @@ at::Tensor VisionTransformer::features(const at::Tensor& images, const StackOpti
   const at::Tensor first = ops::for_each_row(class_token_.value(), {batch, 1});
   const at::Tensor embedded =
       ops::add_to_each(at::cat({first, patches_(images.to(parameters().options()))}, 1), positions_.value());
-  const auto sublayer = [blocks = blocks_, dropping](const residual::Site& site, const at::Tensor& input,
-                                                     const std::vector<at::Tensor>&) {
+  const auto sublayer = [blocks = blocks_, dropping, streams = embedded.options()](
+                            const residual::Site& site, const at::Tensor& input, const std::vector<at::Tensor>&) {
     SublayerOutput output = (*blocks)(site, input);
-    output.branch.gate = dropping.kept(site, input);
+    output.branch.gate = dropping.kept(site, input.size(0), streams);
     return output;
   };
   return (*stack_)(embedded, sublayer, options).hidden.select(1, 0);

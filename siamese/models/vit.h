@@ -41,8 +41,9 @@ class VisionTransformer : public Model {
     uint64_t seed = 0;
     uint64_t first_position = 0;
 
-    // [batch, 1, 1]: 0 or 1 / (1 - chance); undefined where nothing is dropped.
-    at::Tensor kept(const residual::Site& site, const at::Tensor& input) const;
+    // [batch, 1, 1]: 0 or 1 / (1 - chance); undefined where nothing is dropped. In the type of the streams, whatever
+    // that of the branch: such a gate is part of the junction's pass.
+    at::Tensor kept(const residual::Site& site, int64_t batch, const at::TensorOptions& streams) const;
   };
   at::Tensor features(const at::Tensor& images, const StackOptions& options, const Dropping& dropping) const;
 

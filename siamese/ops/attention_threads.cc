@@ -75,10 +75,12 @@ class SharedTasks {
 // that of the blocks however many are kept.
 template <class Run>
 void shared_backward(const SharedTasks& shared, const AttentionSizes& sizes, const Run& run) {
-  constexpr int64_t kKeptFloats = int64_t{1} << 23;  // 32 MiB, or what keeps all threads busy
+  constexpr int64_t kKeptFloats = int64_t{1} << 23;     // 32 MiB, or
+  constexpr int64_t kLargestFloats = int64_t{1} << 26;  // 256 MiB for four blocks a thread; one they have at any size
   const int64_t all = shared.tasks() * shared.blocks();
-  const int64_t kept =
-      std::min(all, std::max<int64_t>({1, kKeptFloats / sizes.block_floats, int64_t{4} * at::get_num_threads()}));
+  const int64_t threads = at::get_num_threads();
+  const int64_t four_each = std::min(4 * threads, kLargestFloats / sizes.block_floats);
+  const int64_t kept = std::min(all, std::max({kKeptFloats / sizes.block_floats, four_each, threads}));
   const at::Tensor of_blocks = at::empty({kept, sizes.block_floats}, at::kFloat);
   const auto of_block = [&](int64_t i) { return of_blocks.mutable_data_ptr<float>() + i * sizes.block_floats; };
   shared.for_each_token_block(AttentionStep::keys, run);
