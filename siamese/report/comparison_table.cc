@@ -26,7 +26,7 @@ std::string best_rate(const TunedVariant& variant, const ResultGroup& group) {
   return mark + rate_text(group.lr);
 }
 
-TableRow row_of(const FamilyComparison& comparison, size_t at, const std::vector<ResultGroup>& groups) {
+TableRow table_row(const FamilyComparison& comparison, size_t at, const std::vector<ResultGroup>& groups) {
   const TunedVariant& variant = comparison.variants[at];
   const ResultGroup& group = groups[variant.group];
   TableRow row{name_cell(variant.variant), best_rate(variant, group), loss_text(group)};
@@ -76,7 +76,7 @@ std::string comparison_markdown(const FamilyComparison& comparison, const std::v
   if (comparison.variants.size() < 2) return "";
   const std::string reference = name_cell(comparison.variants.front().variant);
   std::vector<TableRow> rows;
-  for (size_t at = 0; at < comparison.variants.size(); ++at) rows.push_back(row_of(comparison, at, groups));
+  for (size_t at = 0; at < comparison.variants.size(); ++at) rows.push_back(table_row(comparison, at, groups));
   std::string text = fmt::format("\nEach variant at its best learning rate, against {}, seed by seed:\n\n", reference);
   text += markdown_table({"variant", "best lr", "val loss", "difference", "95 % interval", "seeds", "p (Holm)", "verdict",
                           "training", "time"},

@@ -7,8 +7,6 @@ namespace siamese::report {
 
 namespace {
 
-constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
-
 // The continued fraction of I_x(a, b) by Lentz's method; it converges fast for x < (a + 1) / (a + b + 2).
 double beta_fraction(double a, double b, double x) {
   constexpr double kTiny = 1e-300;
@@ -34,7 +32,7 @@ double beta_fraction(double a, double b, double x) {
 }  // namespace
 
 double incomplete_beta(double a, double b, double x) {
-  if (!(a > 0 && b > 0 && x >= 0 && x <= 1)) return kNone;
+  if (!(a > 0 && b > 0 && x >= 0 && x <= 1)) return std::numeric_limits<double>::quiet_NaN();
   if (x == 0 || x == 1) return x;
   const double front =
       std::exp(std::lgamma(a + b) - std::lgamma(a) - std::lgamma(b) + a * std::log(x) + b * std::log1p(-x));
@@ -43,7 +41,7 @@ double incomplete_beta(double a, double b, double x) {
 }
 
 double student_two_sided(double t, double freedom) {
-  if (!(freedom > 0) || std::isnan(t)) return kNone;
+  if (!(freedom > 0) || std::isnan(t)) return std::numeric_limits<double>::quiet_NaN();
   if (std::isinf(t)) return 0;
   // Near t = 0 the first form is 1 minus something small, so the complement is taken there.
   const double square = t * t;
@@ -52,7 +50,7 @@ double student_two_sided(double t, double freedom) {
 }
 
 double student_quantile(double p, double freedom) {
-  if (!(p > 0 && p < 1 && freedom > 0)) return kNone;
+  if (!(p > 0 && p < 1 && freedom > 0)) return std::numeric_limits<double>::quiet_NaN();
   double low = 0;
   double high = 1;
   while (student_two_sided(high, freedom) > p) {
