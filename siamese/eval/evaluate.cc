@@ -24,7 +24,8 @@ DrawnSamples draw_and_judge(const models::DiffusionTransformer& model, const Sub
   options.clip = subject.data.source != data::Source::latents;
   drawn.images = draw_samples(model, labels, config.samples, subject.rows, options);
   if (subject.classifier != nullptr) {
-    drawn.quality = judge_samples(*subject.classifier, drawn.images, labels, held_out.from(), subject.rows, held_out.count());
+    drawn.quality =
+        judge_samples(*subject.classifier, drawn.images, labels, held_out.from(), subject.rows, held_out.count());
   }
   return drawn;
 }

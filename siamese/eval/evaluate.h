@@ -47,8 +47,8 @@ struct Evaluation {
   std::string measures_text() const;
 };
 
-// Which held-out samples are asked: config.held_out, spread over the set, or config.batches x `batch`, the first. They do
-// not depend on the run's seed: all runs answer the same questions.
+// Which held-out samples are asked: config.held_out, spread over the set, or config.batches x `batch`, the first. They
+// do not depend on the run's seed: all runs answer the same questions.
 class HeldOutSamples {
  public:
   HeldOutSamples(const data::Batches& all, const EvalConfig& config, int64_t batch)

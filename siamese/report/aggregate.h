@@ -26,7 +26,7 @@ struct ResultGroup {
   std::vector<size_t> averaged;  // of `runs`: those that the means are over
   bool partial = false;
   bool other_build = false;  // one of its runs is by another build than most (builds.h)
-  bool outlier = false;  // the mean loss is far above those of its family (kOutlierFactor)
+  bool outlier = false;      // the mean loss is far above those of its family (kOutlierFactor)
 
   MeanSpread val_loss, train_loss, accuracy;
   std::map<std::string, MeanSpread> measures;  // by name (measures.h); those that at least one of the runs has

@@ -20,9 +20,7 @@ std::string fixed(double value, int decimals) {
 std::string factor(double value) { return std::isfinite(value) ? fmt::format("{:.2f}x", value) : "-"; }
 
 std::string best_rate(const TunedVariant& variant, const ResultGroup& group) {
-  const char* const mark = variant.place == RatePlace::lowest    ? "< "
-                           : variant.place == RatePlace::highest ? "> "
-                                                                 : "";
+  const char* const mark = variant.place == RatePlace::lowest ? "< " : variant.place == RatePlace::highest ? "> " : "";
   return mark + rate_text(group.lr);
 }
 
@@ -58,9 +56,9 @@ std::string pairs_sentence(const FamilyComparison& comparison) {
     const auto& worse = comparison.variants[verdict == "lower" ? pair.second : pair.first].variant;
     beyond.push_back(fmt::format("{} is below {}", better, worse));
   }
-  const auto pairs = static_cast<size_t>(
-      std::count_if(comparison.pairs.begin(), comparison.pairs.end(),
-                    [](const VariantPair& pair) { return std::isfinite(pair.difference.p); }));
+  const auto pairs =
+      static_cast<size_t>(std::count_if(comparison.pairs.begin(), comparison.pairs.end(),
+                                        [](const VariantPair& pair) { return std::isfinite(pair.difference.p); }));
   if (pairs == 0) return "What is noise is not known: that takes two seeds that both variants finished.";
   if (pairs == 1 && beyond.empty()) return "The difference of the two variants is within noise.";
   std::string text = fmt::format("Of {} pair{} of variants ", pairs, pairs == 1 ? "" : "s");
@@ -78,8 +76,8 @@ std::string comparison_markdown(const FamilyComparison& comparison, const std::v
   std::vector<TableRow> rows;
   for (size_t at = 0; at < comparison.variants.size(); ++at) rows.push_back(table_row(comparison, at, groups));
   std::string text = fmt::format("\nEach variant at its best learning rate, against {}, seed by seed:\n\n", reference);
-  text += markdown_table({"variant", "best lr", "val loss", "difference", "95 % interval", "seeds", "p (Holm)", "verdict",
-                          "training", "time"},
+  text += markdown_table({"variant", "best lr", "val loss", "difference", "95 % interval", "seeds", "p (Holm)",
+                          "verdict", "training", "time"},
                          rows);
   text += fmt::format("\n{}\n", name_cell(pairs_sentence(comparison)));
   const bool at_an_end = std::any_of(comparison.variants.begin(), comparison.variants.end(), [](const auto& variant) {

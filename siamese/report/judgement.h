@@ -8,8 +8,8 @@
 //   progress = (baseline - loss) / (baseline - best)
 // of the way: 0 = as the baseline, 1 = as the best (where no run is below the baseline, all are at 0). It is stuck when
 // that is below kStuckProgress, or when its loss is less than kStuckGain of the baseline below it, whatever the others
-// did. This knows neither scheme nor first loss. A stuck run stays finished and in every mean: it is a result, marked as
-// what it is.
+// did. This knows neither scheme nor first loss. A stuck run stays finished and in every mean: it is a result, marked
+// as what it is.
 #pragma once
 
 #include <vector>

@@ -28,8 +28,10 @@ PairedDifference paired_difference(const std::vector<double>& differences) {
   result.high = spread.mean + half;
   // Without any spread there is nothing to measure the mean by: the same everywhere is no noise, none at all no
   // difference.
-  if (error > 0) result.p = student_two_sided(spread.mean / error, freedom);
-  else result.p = spread.mean == 0 ? 1 : 0;
+  if (error > 0)
+    result.p = student_two_sided(spread.mean / error, freedom);
+  else
+    result.p = spread.mean == 0 ? 1 : 0;
   result.holm = result.p;
   return result;
 }

@@ -17,8 +17,8 @@ inline constexpr double kNoiseLevel = 0.05;
 struct PairedDifference {
   static constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
 
-  size_t n = 0;         // seeds that both finished
-  double mean = kNone;  // of first - second: below 0 the first is better
+  size_t n = 0;                      // seeds that both finished
+  double mean = kNone;               // of first - second: below 0 the first is better
   double low = kNone, high = kNone;  // 95 % interval of this pair alone; NaN below two seeds
   double p = kNone;                  // the same
   double holm = kNone;               // p corrected for all pairs that were looked at

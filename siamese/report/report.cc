@@ -44,18 +44,14 @@ std::string summary_of(const Results& results) {
 std::filesystem::path write_report(const std::filesystem::path& run_or_sweep) {
   Results results = read_results(run_or_sweep);
   load_sample_grids(run_or_sweep, results.collection);
-  const std::string title =
-      (results.collection.is_sweep ? "Sweep " : "Run ") + results.collection.name + " - siamese";
+  const std::string title = (results.collection.is_sweep ? "Sweep " : "Run ") + results.collection.name + " - siamese";
   const std::filesystem::path path = run_or_sweep / io::kReportFile;
-  io::write_file_atomic(path,
-                        render_page(title, page_data(results.collection, results.groups, results.comparisons),
-                                    summary_of(results)));
+  io::write_file_atomic(path, render_page(title, page_data(results.collection, results.groups, results.comparisons),
+                                          summary_of(results)));
   return path;
 }
 
-std::string summary_table(const std::filesystem::path& sweep) {
-  return summary_of(read_results(sweep));
-}
+std::string summary_table(const std::filesystem::path& sweep) { return summary_of(read_results(sweep)); }
 
 std::string results_line(const std::filesystem::path& run_or_sweep) {
   const Results results = read_results(run_or_sweep);

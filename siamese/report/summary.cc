@@ -38,10 +38,10 @@ std::vector<Column> columns_of(const std::vector<ResultGroup>& groups) {
   using Group = const ResultGroup&;
   const std::string family = groups.empty() ? "lm" : groups.front().family;
   const auto any = [&](const auto& has) { return std::any_of(groups.begin(), groups.end(), has); };
-  std::vector<Column> columns{{"variant",
-                               [](Group group) { return name_cell(group.variant) + (group.other_build ? " ^" : ""); }},
-                              {"lr", [](Group group) { return rate_text(group.lr); }},
-                              {"val loss", [](Group group) { return loss_text(group); }}};
+  std::vector<Column> columns{
+      {"variant", [](Group group) { return name_cell(group.variant) + (group.other_build ? " ^" : ""); }},
+      {"lr", [](Group group) { return rate_text(group.lr); }},
+      {"val loss", [](Group group) { return loss_text(group); }}};
   if (family == "lm" || any([](Group group) { return group.accuracy.count > 0; })) {
     columns.push_back({"accuracy", [](Group group) { return spread_text(group, group.accuracy, 100, 1, " %"); }});
   }
@@ -51,9 +51,8 @@ std::vector<Column> columns_of(const std::vector<ResultGroup>& groups) {
   }
   columns.push_back({"runs", [](Group group) { return fmt::format("{}", group.runs.size()); }});
   columns.push_back({"diverged", [](Group group) { return fmt::format("{}", group.diverged); }});
-  columns.push_back({"stuck", [](Group group) -> std::string {
-                       return group.judged > 0 ? fmt::format("{}", group.stuck) : "-";
-                     }});
+  columns.push_back(
+      {"stuck", [](Group group) -> std::string { return group.judged > 0 ? fmt::format("{}", group.stuck) : "-"; }});
   if (sees_images(family)) {
     columns.push_back({"images/s", [](Group group) { return rounded(group.samples_per_s); }});
   } else {
@@ -86,12 +85,14 @@ std::string footnotes(const std::vector<ResultGroup>& groups) {
   if (partial) text += "\n\\* no run has finished yet: latest evaluation so far\n";
   if (fewer) {
     text +=
-        "\nDiverged: not finite, or trained from scratch and worse at the end than before the first step. Such runs have "
+        "\nDiverged: not finite, or trained from scratch and worse at the end than before the first step. Such runs "
+        "have "
         "no final\nloss: means are over the others, and say over how many.\n";
   }
   if (stuck > 0) {
     text += fmt::format(
-        "\nStuck: finished, but within {:.0f} % of the way from the loss of the best constant prediction to the best run's. "
+        "\nStuck: finished, but within {:.0f} % of the way from the loss of the best constant prediction to the best "
+        "run's. "
         "Stuck runs\nare in the means.\n",
         100 * kStuckProgress);
   }
@@ -104,8 +105,7 @@ std::string footnotes(const std::vector<ResultGroup>& groups) {
 
 }  // namespace
 
-std::string summary_markdown(const std::vector<ResultGroup>& groups,
-                             const std::vector<FamilyComparison>& comparisons) {
+std::string summary_markdown(const std::vector<ResultGroup>& groups, const std::vector<FamilyComparison>& comparisons) {
   const auto families = split_by_family(groups);
   if (families.empty()) return table({});
   std::string text;

@@ -43,8 +43,8 @@ std::string divergence(const Course& course) {
   if (!course.ends_finite) return fmt::format("not finite at its end, step {}", course.steps);
   const bool long_enough = course.steps > static_cast<int64_t>(kLossWindow);
   if (!course.from_scratch || !long_enough || !(course.train_loss > course.first_loss)) return "";
-  return fmt::format("loss {:.4g} at the end (mean of the last {} steps) is above the first, {:.4g}",
-                     course.train_loss, kLossWindow, course.first_loss);
+  return fmt::format("loss {:.4g} at the end (mean of the last {} steps) is above the first, {:.4g}", course.train_loss,
+                     kLossWindow, course.first_loss);
 }
 
 bool starts_from_scratch(const config::Texts& config) {

@@ -30,7 +30,7 @@ struct RunInfo {
   std::optional<uint64_t> seed;
   double lr = kNone;
   double step_flops = kNone;  // of one step, forward and backward
-  std::string message;  // why it diverged or stopped on an error
+  std::string message;        // why it diverged or stopped on an error
   std::vector<std::string>
       set;                // the keys that somebody gave; of the others the config has defaults and derived values
   bool says_set = false;  // older versions did not

@@ -131,7 +131,7 @@ TEST(Comparison, ARateAtWhichARunDivergedIsNotTheBest) {
   groups = group_results(runs);
   const auto families = compare_variants(runs, groups);
   EXPECT_EQ(groups[families[0].variants[0].group].lr, 0.003);  // none is left: the lowest of those that finished
-  EXPECT_EQ(families[0].against_reference(1)->n, 2u);           // the seeds that both finished
+  EXPECT_EQ(families[0].against_reference(1)->n, 2u);          // the seeds that both finished
 }
 
 TEST(Comparison, VariantsWithoutAResultAndOtherFamiliesAreNotCompared) {
@@ -195,7 +195,8 @@ TEST(Comparison, AsJson) {
 }
 
 // A straight fall from `from` to `to` over `steps` steps.
-RunRecord falling(const std::string& variant, int64_t seed, int64_t steps, double from, double to, double tokens_per_s) {
+RunRecord falling(const std::string& variant, int64_t seed, int64_t steps, double from, double to,
+                  double tokens_per_s) {
   RunRecord run = finished(variant, 0.01, seed, to);
   for (int64_t step = 1; step <= steps; ++step) {
     run.metrics.step.push_back(step);

@@ -207,25 +207,26 @@ TEST(FamilySummary, OneTableForEachFamily) {
       measured_run("vit", "pre", 2, {{"top1", 0.6}, {"top5", 0.975}}),
       measured_run("dit", "pre", 1, {{"feature_distance", 12.345}, {"class_agreement", 0.83}}),
       measured_run("dit", "post", 1, {}), measured_run("lm", "pre", 1, {})};
-  EXPECT_EQ(summary_markdown(group_results(runs)),
-            "### vit\n"
-            "\n"
-            "| variant |    lr |         val loss |          top-1 |         top-5 | runs | diverged | stuck | images/s |\n"
-            "|---------|------:|-----------------:|---------------:|--------------:|-----:|---------:|------:|---------:|\n"
-            "| pre     | 0.002 | 0.5000 +- 0.0000 | 70.0 +- 14.1 % | 97.5 +- 0.0 % |    2 |        0 |     0 |      300 |\n"
-            "\n"
-            "### dit\n"
-            "\n"
-            "| variant |    lr | val loss | feature distance | class agreement | runs | diverged | stuck | images/s |\n"
-            "|---------|------:|---------:|-----------------:|----------------:|-----:|---------:|------:|---------:|\n"
-            "| pre     | 0.002 |   0.5000 |            12.35 |          83.0 % |    1 |        0 |     0 |      300 |\n"
-            "| post    | 0.002 |   0.5000 |                - |               - |    1 |        0 |     0 |      300 |\n"
-            "\n"
-            "### lm\n"
-            "\n"
-            "| variant |    lr | val loss | accuracy | runs | diverged | stuck | tokens/s |\n"
-            "|---------|------:|---------:|---------:|-----:|---------:|------:|---------:|\n"
-            "| pre     | 0.002 |   0.5000 |        - |    1 |        0 |     0 |     1000 |\n");
+  EXPECT_EQ(
+      summary_markdown(group_results(runs)),
+      "### vit\n"
+      "\n"
+      "| variant |    lr |         val loss |          top-1 |         top-5 | runs | diverged | stuck | images/s |\n"
+      "|---------|------:|-----------------:|---------------:|--------------:|-----:|---------:|------:|---------:|\n"
+      "| pre     | 0.002 | 0.5000 +- 0.0000 | 70.0 +- 14.1 % | 97.5 +- 0.0 % |    2 |        0 |     0 |      300 |\n"
+      "\n"
+      "### dit\n"
+      "\n"
+      "| variant |    lr | val loss | feature distance | class agreement | runs | diverged | stuck | images/s |\n"
+      "|---------|------:|---------:|-----------------:|----------------:|-----:|---------:|------:|---------:|\n"
+      "| pre     | 0.002 |   0.5000 |            12.35 |          83.0 % |    1 |        0 |     0 |      300 |\n"
+      "| post    | 0.002 |   0.5000 |                - |               - |    1 |        0 |     0 |      300 |\n"
+      "\n"
+      "### lm\n"
+      "\n"
+      "| variant |    lr | val loss | accuracy | runs | diverged | stuck | tokens/s |\n"
+      "|---------|------:|---------:|---------:|-----:|---------:|------:|---------:|\n"
+      "| pre     | 0.002 |   0.5000 |        - |    1 |        0 |     0 |     1000 |\n");
 }
 
 TEST(FamilySummary, OneFamilyHasNoHeading) {

@@ -137,8 +137,9 @@ TEST(Outlier, FarAboveTheBaseline) {
 
 TEST(Judgement, InTheTableAndTheReportOfASweep) {
   const auto folder = std::filesystem::temp_directory_path() / ("siamese_judged_test_" + std::to_string(::getpid()));
-  write_fake_sweep(folder, "demo",
-                   {FakeRun{.lr = 0.002, .floor = 0.5, .baseline = 2.3}, FakeRun{.lr = 0.02, .floor = 2.3, .baseline = 2.3}});
+  write_fake_sweep(
+      folder, "demo",
+      {FakeRun{.lr = 0.002, .floor = 0.5, .baseline = 2.3}, FakeRun{.lr = 0.02, .floor = 2.3, .baseline = 2.3}});
   const std::string table = summary_table(folder);
   EXPECT_NE(table.find("|    1 |        0 |     1 |"), std::string::npos) << table;
   const std::string page = io::read_file(write_report(folder));

@@ -170,13 +170,14 @@ TEST(Summary, MarkdownTable) {
                               finished_run("a|b", 0.01, 1, 1)};
   runs[2].state = RunState::diverged;
   runs[0].progress = runs[1].progress = 1;
-  EXPECT_EQ(summary_markdown(group_results(runs)),
-            "| variant |    lr |         val loss |      accuracy | runs | diverged | stuck | tokens/s |\n"
-            "|---------|------:|-----------------:|--------------:|-----:|---------:|------:|---------:|\n"
-            "| pre     | 0.002 | 0.7000 +- 0.1414 | 30.0 +- 0.0 % |    2 |        0 |     0 |        - |\n"
-            "| a\\|b    |  0.01 |                - |             - |    1 |        1 |     - |        - |\n"
-            "\nDiverged: not finite, or trained from scratch and worse at the end than before the first step. Such runs "
-            "have no final\nloss: means are over the others, and say over how many.\n");
+  EXPECT_EQ(
+      summary_markdown(group_results(runs)),
+      "| variant |    lr |         val loss |      accuracy | runs | diverged | stuck | tokens/s |\n"
+      "|---------|------:|-----------------:|--------------:|-----:|---------:|------:|---------:|\n"
+      "| pre     | 0.002 | 0.7000 +- 0.1414 | 30.0 +- 0.0 % |    2 |        0 |     0 |        - |\n"
+      "| a\\|b    |  0.01 |                - |             - |    1 |        1 |     - |        - |\n"
+      "\nDiverged: not finite, or trained from scratch and worse at the end than before the first step. Such runs "
+      "have no final\nloss: means are over the others, and say over how many.\n");
 }
 
 TEST(Summary, MarksWhatHasNotFinished) {

@@ -28,7 +28,8 @@ TEST(ConfigKeys, WhatChangesNoStepMayBeEdited) {
   }
 }
 
-// Lines of a record that say eval.batches are about the runs that now say eval.held_out, where both ask the same samples.
+// Lines of a record that say eval.batches are about the runs that now say eval.held_out, where both ask the same
+// samples.
 TEST(ConfigKeys, TwoWaysToAskTheSameSamplesAreOneRun) {
   const auto same = [](const std::vector<std::string>& a, const std::vector<std::string>& b) {
     return result_config(tiny_config(a)) == result_config(tiny_config(b));

@@ -208,7 +208,7 @@ TEST(RunLoop, ARunThatEndsAboveItsFirstLossHasDiverged) {
     EXPECT_NE(io::read_file(run / "run.json").find("is above the first"), std::string::npos);
   };
   expect_diverged([&] { start_run(tiny_config(at_a_mad_rate()), run, false, "", {}); });
-  EXPECT_EQ(io::list_checkpoints(run), (Steps{60}));                      // saved all the same
+  EXPECT_EQ(io::list_checkpoints(run), (Steps{60}));                                    // saved all the same
   EXPECT_NE(io::read_file(run / "eval.jsonl").find("\"step\":60"), std::string::npos);  // and evaluated
   expect_diverged([&] { resume_run(run, {}); });
 }

@@ -8,7 +8,6 @@
 
 #include "siamese/base/check.h"
 #include "siamese/train/provenance.h"
-#include "siamese/train/trainer.h"
 
 namespace siamese::train {
 namespace {
@@ -394,23 +393,6 @@ TEST(SweepRecord, ManyMayAddAtOnce) {
   for (int i = 0; i < kWriters * kEach; ++i) {
     EXPECT_TRUE(record.find(tiny_config({"train.seed=" + std::to_string(100 + i)}))) << i;
   }
-}
-
-// What a line of an older version does not say, and needs no training to be known.
-TEST(SweepRecord, BaselineAndFlopsOfOlderLinesAreFilledIn) {
-  const TemporaryFolder folder("record_facts");
-  const RunConfig config = tiny_config();
-  runs::RecordLine line = line_about(config);
-  line.summary.eval_step = 12;
-  io::write_file_atomic(folder / "r.jsonl", as_schema_1(runs::to_line(line)).dump() + "\n");
-  const auto found = SweepRecord(folder / "r.jsonl").find(config);
-  ASSERT_TRUE(found);
-  const Trainer trainer(config);
-  EXPECT_EQ(found->summary.baseline, trainer.evaluate().baseline);
-  EXPECT_EQ(found->summary.step_flops, 3 * trainer.model().forward_flops(4));
-  line.summary.baseline = 2.5;  // what was measured stays
-  io::write_file_atomic(folder / "new.jsonl", runs::to_line(line) + "\n");
-  EXPECT_EQ(SweepRecord(folder / "new.jsonl").find(config)->summary.baseline, 2.5);
 }
 
 }  // namespace
