@@ -9,7 +9,6 @@
 
 #include "siamese/eval/inputs.h"
 #include "siamese/models/dit.h"
-#include "siamese/ops/reduce.h"
 
 namespace siamese::eval {
 
@@ -20,7 +19,8 @@ void Baseline::count(int64_t target, double weight) {
   weight_ += weight;
 }
 
-double Baseline::zero_loss(const data::Batch& batch) const {
+// Sample by sample, so that the sum does not depend on how many come at a time.
+void Baseline::add_zero_output(const data::Batch& batch) {
   const c10::NoGradGuard no_grad;
   const at::Tensor images = to_inputs(batch).images;
   const models::NoisedImages drawn = models::draw_noised(diffusion_, images, batch.first_position, 0);
@@ -28,17 +28,16 @@ double Baseline::zero_loss(const data::Batch& batch) const {
   if (config_.learn_sigma) shape[1] *= 2;
   const models::DiffusionTerms terms = diffusion_.losses(at::zeros(shape, images.options()), images, drawn.noised,
                                                          drawn.timesteps, drawn.noise, config_.learn_sigma);
-  std::vector<at::Tensor> sums = {ops::fixed_sum(terms.mse)};
-  if (config_.learn_sigma) sums.push_back(ops::fixed_sum(terms.vlb));
-  double total = 0;
-  for (const double sum : ops::read_numbers(sums)) total += sum;
-  return total;
+  const at::Tensor losses = (config_.learn_sigma ? terms.mse + terms.vlb : terms.mse).to(at::kDouble);
+  for (int64_t row = 0; row < batch.rows; ++row) {
+    sum_ += losses[row].item<double>();
+    weight_ += 1;
+  }
 }
 
 void Baseline::add(const data::Batch& batch) {
   if (config_.family == models::Family::dit) {
-    sum_ += zero_loss(batch);
-    weight_ += static_cast<double>(batch.rows);
+    add_zero_output(batch);
     return;
   }
   if (batch.shape.is_image()) {

@@ -24,7 +24,7 @@ class Baseline {
 
  private:
   void count(int64_t target, double weight);
-  double zero_loss(const data::Batch& batch) const;
+  void add_zero_output(const data::Batch& batch);
 
   models::ModelConfig config_;
   models::Diffusion diffusion_;

@@ -3,6 +3,11 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <utility>
+
+#include "siamese/report/measures.h"
+#include "siamese/report/speedup.h"
+#include "siamese/report/statistics.h"
 
 namespace siamese::report {
 
@@ -17,9 +22,24 @@ bool better(const ResultGroup& a, const ResultGroup& b) {
   return a.val_loss.mean < b.val_loss.mean;
 }
 
+double speed_of(const std::vector<RunRecord>& runs, const std::vector<ResultGroup>& groups,
+                const std::vector<size_t>& of_variant) {
+  std::vector<double> speeds;
+  for (const size_t at : of_variant) {
+    for (const size_t index : groups[at].runs) {
+      const RunRecord& run = runs[index];
+      const double speed = sees_images(run.family) ? run.median_samples_per_s() : run.median_tokens_per_s();
+      if (std::isfinite(speed)) speeds.push_back(speed);
+    }
+  }
+  return median(std::move(speeds));
+}
+
 // The settings of one variant, by rate.
-TunedVariant tune(const std::vector<ResultGroup>& groups, const std::vector<size_t>& of_variant) {
+TunedVariant tune(const std::vector<RunRecord>& runs, const std::vector<ResultGroup>& groups,
+                  const std::vector<size_t>& of_variant) {
   TunedVariant tuned{.variant = groups[of_variant.front()].variant, .group = of_variant.front()};
+  tuned.speed = speed_of(runs, groups, of_variant);
   std::vector<size_t> with_result;
   std::copy_if(of_variant.begin(), of_variant.end(), std::back_inserter(with_result),
                [&](size_t at) { return has_result(groups[at]); });
@@ -53,7 +73,10 @@ void compare_pairs(const std::vector<RunRecord>& runs, const std::vector<ResultG
     for (size_t first = second + 1; first < family.variants.size(); ++first) {
       family.pairs.push_back({first, second, difference(runs, best(first), best(second))});
     }
-    if (second > 0) family.variants[second].speedup = speedup(runs, best(second), best(0));
+    if (second == 0) continue;
+    TunedVariant& variant = family.variants[second];
+    variant.training = speedup(runs, best(second), best(0));
+    variant.time = variant.training * variant.speed / family.variants[0].speed;
   }
   std::vector<PairedDifference*> tested;
   for (VariantPair& pair : family.pairs) tested.push_back(&pair.difference);
@@ -82,7 +105,7 @@ std::vector<FamilyComparison> compare_variants(const std::vector<RunRecord>& run
       of_variant.push_back(from);
       any = any || has_result(groups[from]);
     }
-    if (any) families.back().variants.push_back(tune(groups, of_variant));
+    if (any) families.back().variants.push_back(tune(runs, groups, of_variant));
   }
   for (FamilyComparison& family : families) compare_pairs(runs, groups, family);
   return families;

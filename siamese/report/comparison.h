@@ -12,7 +12,6 @@
 
 #include "siamese/report/aggregate.h"
 #include "siamese/report/paired.h"
-#include "siamese/report/speedup.h"
 
 namespace siamese::report {
 
@@ -23,7 +22,9 @@ struct TunedVariant {
   std::string variant;
   size_t group = 0;  // at its best rate: index into the groups
   RatePlace place = RatePlace::only;
-  Speedup speedup;  // over the reference
+  double speed = kMissing;     // tokens/s (images/s): the median over all its runs at all rates, which do not change it
+  double training = kMissing;  // how many times less training than the reference for the reference's loss (speedup.h)
+  double time = kMissing;      // the same, charged with the speeds of both
 };
 
 struct VariantPair {

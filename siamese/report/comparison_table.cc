@@ -39,8 +39,8 @@ TableRow table_row(const FamilyComparison& comparison, size_t at, const std::vec
   row.push_back(fmt::format("{}", difference->n));
   row.push_back(std::isfinite(difference->holm) ? fmt::format("{:.3f}", difference->holm) : "-");
   row.push_back(difference->verdict());
-  row.push_back(factor(variant.speedup.training));
-  row.push_back(factor(variant.speedup.time));
+  row.push_back(factor(variant.training));
+  row.push_back(factor(variant.time));
   return row;
 }
 

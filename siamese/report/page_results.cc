@@ -74,8 +74,8 @@ json comparison_object(const FamilyComparison& comparison, const std::vector<Res
                                   {"group", variant.group},
                                   {"lr", number(groups[variant.group].lr)},
                                   {"place", place_text(variant.place)},
-                                  {"training", number(variant.speedup.training, kCurveDigits)},
-                                  {"time", number(variant.speedup.time, kCurveDigits)},
+                                  {"training", number(variant.training, kCurveDigits)},
+                                  {"time", number(variant.time, kCurveDigits)},
                                   {"difference", difference ? difference_object(*difference) : json(nullptr)}});
   }
   for (const VariantPair& pair : comparison.pairs) {

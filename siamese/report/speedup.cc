@@ -66,22 +66,18 @@ double steps_to(const LossCurve& curve, double level) {
   return curve.step[at - 1] + share * (curve.step[at] - curve.step[at - 1]);
 }
 
-Speedup speedup(const std::vector<RunRecord>& runs, const ResultGroup& group, const ResultGroup& reference) {
+double speedup(const std::vector<RunRecord>& runs, const ResultGroup& group, const ResultGroup& reference) {
   const LossCurve own = loss_curve(runs, group);
   const LossCurve other = loss_curve(runs, reference);
-  if (own.step.empty() || other.step.empty()) return {};
+  if (own.step.empty() || other.step.empty()) return kMissing;
   const bool reached = own.loss.back() <= other.loss.back();
   const double own_steps = reached ? steps_to(own, other.loss.back()) : own.step.back();
   const double other_steps = reached ? other.step.back() : steps_to(other, own.loss.back());
   const bool images = sees_images(group.family);
   const auto size = [&](const ResultGroup& of) { return images ? of.per_step.samples : of.per_step.tokens; };
-  const auto speed = [&](const ResultGroup& of) { return images ? of.samples_per_s : of.tokens_per_s; };
   // Where the configs do not say how large a step is, all are taken to be alike.
   const double sizes = size(reference) / size(group);
-  Speedup result;
-  result.training = other_steps / own_steps * (std::isfinite(sizes) ? sizes : 1);
-  result.time = result.training * speed(group) / speed(reference);
-  return result;
+  return other_steps / own_steps * (std::isfinite(sizes) ? sizes : 1);
 }
 
 }  // namespace siamese::report

@@ -5,11 +5,10 @@
 // 5 % of the steps (trailing). The level is where the curve of the reference ends. A setting that ends at or below it
 // reached it where its curve last came down through it (straight lines between points); one that does not is measured
 // from the other side: where did the reference pass the level at which the setting ends?
-//   training = tokens of the reference / tokens of the setting, to the same level
-//   time     = training x tokens/s of the setting / tokens/s of the reference
+//   speedup = tokens of the reference / tokens of the setting, to the same level (of images: samples)
 // 1.25 = as good with a fifth less. Limits: a point on the way of a decaying learning rate is higher than the end of a
 // shorter run would be, so that a setting which is ahead is credited with too little; training losses compare what was
-// learned only while samples do not come twice; speeds are as good as the machine was quiet.
+// learned only while samples do not come twice.
 #pragma once
 
 #include <vector>
@@ -30,12 +29,7 @@ LossCurve loss_curve(const std::vector<RunRecord>& runs, const ResultGroup& grou
 // The step from which on the curve is at or below `level`; NaN when it ends above.
 double steps_to(const LossCurve& curve, double level);
 
-struct Speedup {
-  double training = kMissing;
-  double time = kMissing;
-};
-
-// Of `group` over `reference`, both of one family. Missing where a curve or a speed is.
-Speedup speedup(const std::vector<RunRecord>& runs, const ResultGroup& group, const ResultGroup& reference);
+// Of `group` over `reference`, both of one family. Missing where a curve is.
+double speedup(const std::vector<RunRecord>& runs, const ResultGroup& group, const ResultGroup& reference);
 
 }  // namespace siamese::report

@@ -32,8 +32,9 @@ TEST(Evaluate, AClassifierReportsTopOneTopFiveAndConfusion) {
   const Evaluation result = evaluate({*vit.owner, data, pictures, 5, 3, 42, nullptr}, {.held_out = 20});
   const Classification expected = classify(vit.get(), pictures, 20, 20);
   const json line = json::parse(to_json(result));
-  EXPECT_EQ(keys(line), (std::set<std::string>{"schema", "step", "loss", "baseline", "images", "classification"}));
-  EXPECT_EQ(line["schema"], 1);
+  EXPECT_EQ(keys(line), (std::set<std::string>{"schema", "kind", "checksum", "step", "loss", "baseline", "images",
+                                               "classification"}));
+  EXPECT_EQ(line["schema"], 2);
   EXPECT_EQ(line["step"], 42);
   EXPECT_EQ(line["images"], 20);
   EXPECT_NEAR(line["loss"].get<double>(), expected.loss, 1e-6);
@@ -62,7 +63,8 @@ TEST(Evaluate, ADiffusionModelReportsItsTermsAndSamples) {
   const auto data = shapes();
   EvalConfig config{.held_out = 8};
   json line = json::parse(to_json(evaluate({*dit.owner, data, pictures, 4, 3, 7, nullptr}, config)));
-  EXPECT_EQ(keys(line), (std::set<std::string>{"schema", "step", "loss", "baseline", "images", "diffusion"}));
+  EXPECT_EQ(keys(line),
+            (std::set<std::string>{"schema", "kind", "checksum", "step", "loss", "baseline", "images", "diffusion"}));
   EXPECT_EQ(line["images"], 8);
   EXPECT_EQ(keys(line["diffusion"]), (std::set<std::string>{"mse", "vlb"}));
   EXPECT_NEAR(line["loss"].get<double>(),

@@ -231,15 +231,26 @@ TEST(Speedup, TwiceAsFastAndHalfAsFast) {
   // `fast` falls by 4 in the steps in which `pre` falls by 2.
   const std::vector<RunRecord> runs{falling("pre", 1, 400, 4, 2, 1000), falling("fast", 1, 400, 4, 0, 800)};
   const auto groups = group_results(runs);
-  const Speedup fast = speedup(runs, groups[1], groups[0]);
+  const double fast = speedup(runs, groups[1], groups[0]);
   // Both curves lie behind by the same 9.5 steps: pre ends at the loss of step 390.5, which fast has at step 195.25.
-  EXPECT_NEAR(fast.training, 400 / (195.25 + 9.5), 1e-9);
-  EXPECT_NEAR(fast.time, fast.training * 0.8, 1e-12);
-  const Speedup slow = speedup(runs, groups[0], groups[1]);  // never gets there: measured from the other side
-  EXPECT_NEAR(slow.training, 1 / fast.training, 1e-9);
-  EXPECT_NEAR(slow.time, 1 / fast.time, 1e-9);
-  const Speedup same = speedup(runs, groups[0], groups[0]);
-  EXPECT_DOUBLE_EQ(same.training, 1);
+  EXPECT_NEAR(fast, 400 / (195.25 + 9.5), 1e-9);
+  EXPECT_NEAR(speedup(runs, groups[0], groups[1]), 1 / fast, 1e-9);  // never gets there: from the other side
+  EXPECT_DOUBLE_EQ(speedup(runs, groups[0], groups[0]), 1);
+  const FamilyComparison family = compare_variants(runs, groups)[0];
+  EXPECT_DOUBLE_EQ(family.variants[1].training, fast);
+  EXPECT_DOUBLE_EQ(family.variants[1].time, fast * 0.8);
+}
+
+// A rate does not change a speed, but the hour at which it was tried may.
+TEST(Speedup, AVariantIsChargedWithItsSpeedAtAllRates) {
+  std::vector<RunRecord> runs{falling("pre", 1, 400, 4, 2, 1000), falling("pre", 1, 400, 4, 3, 1000),
+                              falling("pre", 1, 400, 4, 3, 100), falling("post", 1, 400, 4, 2, 500)};
+  runs[1].lr = 0.02;
+  runs[2].lr = 0.03;
+  const auto groups = group_results(runs);
+  const FamilyComparison family = compare_variants(runs, groups)[0];
+  EXPECT_DOUBLE_EQ(family.variants[0].speed, 1000);
+  EXPECT_DOUBLE_EQ(family.variants[1].time, 0.5);
 }
 
 TEST(Speedup, CountsTokensNotSteps) {
@@ -248,13 +259,13 @@ TEST(Speedup, CountsTokensNotSteps) {
   runs[1].config = {{"train.batch", "16"}, {"model.context", "64"}};
   const auto groups = group_results(runs);
   EXPECT_DOUBLE_EQ(groups[1].per_step.tokens, 1024);
-  EXPECT_DOUBLE_EQ(speedup(runs, groups[1], groups[0]).training, 0.5);
+  EXPECT_DOUBLE_EQ(speedup(runs, groups[1], groups[0]), 0.5);
 }
 
 TEST(Speedup, WhatIsMissingIsMissing) {
   std::vector<RunRecord> runs{falling("pre", 1, 400, 4, 2, 1000), finished("post", 0.01, 1, 2)};
   const auto groups = group_results(runs);
-  EXPECT_TRUE(std::isnan(speedup(runs, groups[1], groups[0]).training));
+  EXPECT_TRUE(std::isnan(speedup(runs, groups[1], groups[0])));
 }
 
 }  // namespace

@@ -19,7 +19,7 @@ std::string said(const std::vector<std::string>& edits) {
 TEST(ConfigKeys, WhatChangesNoStepMayBeEdited) {
   EXPECT_EQ(said({}), "");
   for (const char* const edit : {"train.eval_every=1", "train.checkpoint_every=1", "train.record_every=1",
-                                 "train.keep_last=1", "train.max_hours=3", "train.max_skips=1", "eval.batches=2",
+                                 "train.keep_last=1", "train.max_hours=3", "train.max_skips=1", "eval.held_out=2",
                                  "eval.problems=1", "engine.threads=2", "engine.recompute=1", "engine.ops=plain"}) {
     const std::string text = edit, key = text.substr(0, text.find('='));
     EXPECT_EQ(said({edit}).find("run/config.yaml: edited since step8 was saved: " + key + ": was "), 0U)
