@@ -50,6 +50,7 @@ struct EvalRecord {
   int64_t step = 0;
   double loss = kNone;
   double perplexity = kNone;  // of text
+  double baseline = kNone;    // of predicting without looking (docs/comparing.md)
   bool of_images = false;
   int64_t targets = 0;  // counted targets, or images
   std::optional<Accuracy> accuracy;
