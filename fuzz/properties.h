@@ -24,6 +24,8 @@ void check_safetensors(Bytes bytes);  //
 void check_scheme_text(Bytes bytes);  //
 void check_shard_index(Bytes bytes);  // model.safetensors.index.json
 void check_token_file(Bytes bytes);   // the first byte says which vocabulary
+void check_tokenizer_file(Bytes bytes);  // tokenizer.json
+void check_tokenizer_text(Bytes bytes);  // what is encoded
 void check_yaml(Bytes bytes);         //
 
 struct Property {
