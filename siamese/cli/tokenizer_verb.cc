@@ -27,6 +27,7 @@ struct TokenizerArguments {
   std::string tokenizer;
   std::vector<std::string> files;
   bool lines = false;
+  bool json_lines = false;
   bool no_special = false;
   bool skip_special = false;
   bool json = false;
@@ -85,12 +86,18 @@ void expect_utf8(std::string_view text, const std::string& name) {
   }
 }
 
+std::string json_string(const std::string& line, const std::string& name) {
+  const nlohmann::json value = io::read_json(line, name);
+  if (!value.is_string()) throw DataError(name + ": expected a JSON string");
+  return value.get<std::string>();
+}
+
 void encode(const TokenizerArguments& arguments) {
   const auto tokenizer = text::Tokenizer::open(arguments.tokenizer);
   const auto special = arguments.no_special ? text::Special::left_out : text::Special::added;
   std::string out;
   each_input(arguments.files, [&](io::ByteStream& stream, const std::string& name) {
-    if (!arguments.lines) {
+    if (!arguments.lines && !arguments.json_lines) {
       const std::string all = io::read_all(stream, kLongestText, name);
       expect_utf8(all, name);
       out.clear();
@@ -98,8 +105,11 @@ void encode(const TokenizerArguments& arguments) {
       put(out += '\n');
       return;
     }
-    each_batch(stream, name, [&](const std::vector<std::string>& lines, uint64_t first) {
-      for (size_t i = 0; i < lines.size(); ++i) expect_utf8(lines[i], line_name(name, first + i));
+    each_batch(stream, name, [&](std::vector<std::string>& lines, uint64_t first) {
+      for (size_t i = 0; i < lines.size(); ++i) {
+        expect_utf8(lines[i], line_name(name, first + i));
+        if (arguments.json_lines) lines[i] = json_string(lines[i], line_name(name, first + i));
+      }
       const std::vector<std::string_view> texts(lines.begin(), lines.end());
       out.clear();
       for (const auto& ids : text::encode_all(tokenizer, texts, special, arguments.threads)) {
@@ -119,7 +129,8 @@ void decode(const TokenizerArguments& arguments) {
         const std::string where = line_name(name, first + i);
         const auto ids = text::parse_ids(lines[i], where);
         try {
-          put(tokenizer.decode(ids, arguments.skip_special));
+          const std::string text = tokenizer.decode(ids, arguments.skip_special);
+          put(arguments.json_lines ? io::json_text(nlohmann::json(text)) + "\n" : text);
         } catch (const DataError& error) {
           throw DataError(where + ": " + error.what());
         }
@@ -214,6 +225,7 @@ void add_tokenizer(CLI::App& app) {
   auto* const encode_verb = add("encode", "UTF-8 text to a JSON array of ids", kFile);
   encode_verb->add_option("FILES", arguments->files, "Text, also .gz and .zst; none or - is standard input");
   encode_verb->add_flag("--lines", arguments->lines, "An array for every line; else one for every file");
+  encode_verb->add_flag("--json-lines", arguments->json_lines, "An array for every line, which is a JSON string");
   encode_verb->add_flag("--no-special", arguments->no_special, "Without the tokens put around a text (such as <s>)");
   encode_verb->add_option("--threads", arguments->threads, "With --lines")->check(CLI::Range(1, 1024));
   encode_verb->footer("Example: echo 'Hello world' | siamese tokenizer encode tokenizer.json --lines");
@@ -222,6 +234,7 @@ void add_tokenizer(CLI::App& app) {
   auto* const decode_verb = add("decode", "Arrays of ids, one a line, to text", kFile);
   decode_verb->add_option("FILES", arguments->files, "What encode prints; none or - is standard input");
   decode_verb->add_flag("--lines", arguments->lines, "A line break after every text: the reverse of encode --lines");
+  decode_verb->add_flag("--json-lines", arguments->json_lines, "Every text as a JSON string on a line");
   decode_verb->add_flag("--skip-special", arguments->skip_special, "Leave special tokens out");
   decode_verb->callback([arguments] { decode(*arguments); });
 

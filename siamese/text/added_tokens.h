@@ -17,6 +17,7 @@ namespace siamese::text {
 struct AddedToken {
   TokenId id = 0;
   std::string content;
+  std::string decoded;       // as it comes out: `content`, normalized if it is looked for so
   bool single_word = false;  // only where no word character stands beside it
   bool lstrip = false;       // it takes the spaces before it
   bool rstrip = false;       // and after it

@@ -74,7 +74,9 @@ Bpe::Bpe(const Vocabulary& vocabulary, const std::vector<std::pair<std::string, 
       }
       return *id;
     };
-    merges_.put(need(left), need(right), {static_cast<uint32_t>(rank), need(left + right)});
+    const TokenId left_id = need(left);
+    const TokenId right_id = need(right);
+    merges_.put(left_id, right_id, {static_cast<uint32_t>(rank), need(left + right)});
     note_join(left, right);
   }
 }

@@ -55,7 +55,7 @@ std::string Tokenizer::decode(std::span<const TokenId> ids, bool skip_special) c
     }
     const AddedToken* const added = added_with(added_, ids[i]);
     if (skip_special && added != nullptr && added->special) continue;
-    tokens.push_back(*token);
+    tokens.push_back(added != nullptr ? added->decoded : *token);
   }
   return decoder_.decode(std::move(tokens));
 }

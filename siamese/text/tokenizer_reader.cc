@@ -173,13 +173,15 @@ class TokenizerReader {
   static void find_added(Tokenizer& tokenizer) {
     std::vector<AddedTokenFinder::Entry> before;
     std::vector<AddedTokenFinder::Entry> after;
-    for (const AddedToken& token : tokenizer.added_) {
+    for (AddedToken& token : tokenizer.added_) {
+      token.decoded = token.content;
       if (!token.normalized) {
         before.push_back({token.content, &token});
         continue;
       }
       std::string buffer;
       std::string content(tokenizer.normalizer_.apply(token.content, buffer));
+      token.decoded = content;
       if (!content.empty()) after.push_back({std::move(content), &token});
     }
     tokenizer.before_normalizer_ = AddedTokenFinder(before);

@@ -45,8 +45,8 @@ TEST(TokenizerReader, Vocabularies) {
   expect_refused(with_model(R"({"type": "BPE", "vocab": {"a": 0, "b": 0}, "merges": []})"), {"both have the id 0"});
   expect_refused(with_model(R"({"type": "BPE", "vocab": {"a": -1}, "merges": []})"), {"'a'", "-1"});
   expect_refused(with_model(R"({"type": "BPE", "vocab": {"a": 4294967296}, "merges": []})"), {"4294967296"});
-  expect_refused(with_model(R"({"type": "BPE", "vocab": {"a": 16000000}, "merges": []})"), {"1 tokens", "15"});
-  expect_refused(with_model(R"({"type": "BPE", "vocab": {"a": 0}, "merges": ["a b"]})"), {"merge 1", "'b'"});
+  expect_refused(with_model(R"({"type": "BPE", "vocab": {"a": 16000000}, "merges": []})"), {"1 tokens", "16000000"});
+  expect_refused(with_model(R"({"type": "BPE", "vocab": {"a": 0}, "merges": ["b a"]})"), {"merge 1", "'b'"});
   expect_refused(with_model(R"({"type": "BPE", "vocab": {"a": 0}, "merges": ["a a"]})"), {"merge 1", "'aa'"});
   expect_refused(with_model(R"({"type": "BPE", "vocab": {"a": 0}, "merges": ["a"]})"), {"merges[0]", "two tokens"});
   expect_refused(with_model(R"({"type": "BPE", "vocab": {"a": 0}, "merges": [["a", "b", "c"]]})"), {"merges[0]"});

@@ -22,7 +22,7 @@ TEST(Regex, WhatOnigurumaMeans) {
   EXPECT_EQ(matches(R"(\s)", "a\u180e\u00a0b"), Strings{"\u00a0"});  // PCRE2's \s has U+180E
   EXPECT_EQ(matches(R"([^\s])", "\u180e "), Strings{"\u180e"});
   EXPECT_EQ(matches(R"([\S])", "\u180e "), Strings{"\u180e"});
-  EXPECT_EQ(matches(R"(\w+)", "e\u0301_\u00b2"), Strings{"e\u0301_"});  // marks are part of a word, ² is not
+  EXPECT_EQ(matches(R"(\w+)", "e\u0301_\u2460"), Strings{"e\u0301_"});  // marks are part of a word, ① is not
   EXPECT_EQ(matches(R"(\h+)", "xyzAf09"), Strings{"Af09"});
   EXPECT_EQ(matches(R"(\u00e9)", "é"), Strings{"é"});
   EXPECT_EQ(matches(R"(a{,2})", "aaa"), (Strings{"aa", "a"}));
@@ -42,7 +42,7 @@ TEST(Regex, EmptyMatchesEnd) {
 
 TEST(Regex, RefusedByName) {
   for (const auto& [pattern, word] : std::vector<std::pair<std::string, std::string>>{
-           {"[a&&[b]]", "a class within a class"},
+           {"[a[b]]", "a class within a class"},
            {"[a&&b]", "&&"},
            {"[[:alpha:]]", "a class within a class"},
            {"a{1,2}+", "{n,m}"},
