@@ -15,15 +15,15 @@ void check_encoding(const text::Tokenizer& tokenizer, text::Encoder& encoder, st
   tokenizer.decode(ids);
 }
 
-constexpr std::string_view kLlamaLike = R"({"normalizer": {"type": "Sequence", "normalizers": [
+constexpr std::string_view kLlamaLike = R"json({"normalizer": {"type": "Sequence", "normalizers": [
  {"type": "NFKC"}, {"type": "Prepend", "prepend": "_"}, {"type": "Replace", "pattern": {"Regex": " +"}, "content": "_"}]},
  "added_tokens": [{"id": 5, "content": "<s>", "lstrip": true, "rstrip": true, "special": true},
-                  {"id": 6, "content": "ab", "single_word": true, "normalized": true}],
+                  {"id": 6, "content": "ba", "single_word": true, "normalized": true}],
  "pre_tokenizer": {"type": "Sequence", "pretokenizers": [{"type": "Split", "pattern": {"Regex": "\\p{L}+|\\s+(?!\\S)"},
    "behavior": "MergedWithNext", "invert": true}, {"type": "Punctuation"}, {"type": "Metaspace", "prepend_scheme": "first"}]},
  "decoder": {"type": "Sequence", "decoders": [{"type": "Metaspace"}, {"type": "ByteFallback"}, {"type": "Fuse"}]},
  "model": {"type": "BPE", "unk_token": "?", "fuse_unk": true, "byte_fallback": true, "merges": ["a b", "ab a"],
- "vocab": {"a": 0, "b": 1, "ab": 2, "aba": 3, "?": 4, "<0xC3>": 7, "<0xA9>": 8}}})";
+ "vocab": {"a": 0, "b": 1, "ab": 2, "aba": 3, "?": 4, "<0xC3>": 7, "<0xA9>": 8}}})json";
 
 const text::Tokenizer& byte_level() {
   static const text::Tokenizer tokenizer = [] {

@@ -65,7 +65,7 @@ def ours(binary: str, action: str, file: Path, lines: list[str]) -> list[str]:
         )
     if done.returncode != 0:
         raise SystemExit(f"tokenizer_check: {file.name}: {done.stderr.strip()}")
-    return done.stdout.splitlines()
+    return done.stdout.split("\n")[:-1]  # splitlines would also split at U+2028
 
 
 def compare(binary: str, file: Path, texts: list[str]) -> tuple[int, int, int, str]:

@@ -53,7 +53,7 @@ class PrepareProgress : public data::PrepareObserver {
   uint64_t first_bytes_ = kNone;
 };
 
-void show(const data::Manifest& manifest, const data::PrepareOptions& options) {
+void show_prepared(const data::Manifest& manifest, const data::PrepareOptions& options) {
   for (size_t i = 0; i < manifest.sides.size(); ++i) {
     const data::SideCounts& side = manifest.sides[i];
     std::printf("%s\n", fmt::format("{:<6} {} documents, {} tokens, {} bytes of text, {} shards", data::kSideNames[i],
@@ -122,7 +122,7 @@ void add_prepare(CLI::App& app, int& exit_code) {
       exit_code = 128 + caught_signal();
       return;
     }
-    show(manifest, *options);
+    show_prepared(manifest, *options);
   });
 }
 

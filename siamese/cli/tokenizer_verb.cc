@@ -37,7 +37,7 @@ struct TokenizerArguments {
   std::vector<std::string> special;
 };
 
-void put(std::string_view text) { std::fwrite(text.data(), 1, text.size(), stdout); }
+void write_out(std::string_view text) { std::fwrite(text.data(), 1, text.size(), stdout); }
 
 // Each input with its name: the files, or standard input when there are none.
 template <class Use>
@@ -92,7 +92,7 @@ std::string json_string(const std::string& line, const std::string& name) {
   return value.get<std::string>();
 }
 
-void encode(const TokenizerArguments& arguments) {
+void encode_text(const TokenizerArguments& arguments) {
   const auto tokenizer = text::Tokenizer::open(arguments.tokenizer);
   const auto special = arguments.no_special ? text::Special::left_out : text::Special::added;
   std::string out;
@@ -102,7 +102,7 @@ void encode(const TokenizerArguments& arguments) {
       expect_utf8(all, name);
       out.clear();
       text::append_ids(out, text::Encoder(tokenizer).encode(all, special));
-      put(out += '\n');
+      write_out(out += '\n');
       return;
     }
     each_batch(stream, name, [&](std::vector<std::string>& lines, uint64_t first) {
@@ -116,12 +116,12 @@ void encode(const TokenizerArguments& arguments) {
         text::append_ids(out, ids);
         out += '\n';
       }
-      put(out);
+      write_out(out);
     });
   });
 }
 
-void decode(const TokenizerArguments& arguments) {
+void decode_ids(const TokenizerArguments& arguments) {
   const auto tokenizer = text::Tokenizer::open(arguments.tokenizer);
   each_input(arguments.files, [&](io::ByteStream& stream, const std::string& name) {
     each_batch(stream, name, [&](const std::vector<std::string>& lines, uint64_t first) {
@@ -130,17 +130,17 @@ void decode(const TokenizerArguments& arguments) {
         const auto ids = text::parse_ids(lines[i], where);
         try {
           const std::string text = tokenizer.decode(ids, arguments.skip_special);
-          put(arguments.json_lines ? io::json_text(nlohmann::json(text)) + "\n" : text);
+          write_out(arguments.json_lines ? io::json_text(nlohmann::json(text)) + "\n" : text);
         } catch (const DataError& error) {
           throw DataError(where + ": " + error.what());
         }
-        if (arguments.lines) put("\n");
+        if (arguments.lines) write_out("\n");
       }
     });
   });
 }
 
-void info(const TokenizerArguments& arguments) {
+void show_tokenizer(const TokenizerArguments& arguments) {
   const auto tokenizer = text::Tokenizer::open(arguments.tokenizer);
   const auto special = std::count_if(tokenizer.added().begin(), tokenizer.added().end(),
                                      [](const text::AddedToken& token) { return token.special; });
@@ -154,7 +154,7 @@ void info(const TokenizerArguments& arguments) {
                          {"special", special},             {"symbols", kind},
                          {"before", before},               {"after", after},
                          {"hash", io::checksum_text(tokenizer.hash())}};
-    put(io::json_text(value) + "\n");
+    write_out(io::json_text(value) + "\n");
     return;
   }
   const auto names = [&](const std::vector<text::TokenId>& ids) {
@@ -165,21 +165,21 @@ void info(const TokenizerArguments& arguments) {
     }
     return all.empty() ? "nothing" : all;
   };
-  put(fmt::format("vocab     {} (one past the largest id: model.vocab must be at least this)\n", tokenizer.size()));
-  put(fmt::format("tokens    {}, of them {} added, {} of these special\n", tokenizer.tokens(), tokenizer.added().size(),
+  write_out(fmt::format("vocab     {} (one past the largest id: model.vocab must be at least this)\n", tokenizer.size()));
+  write_out(fmt::format("tokens    {}, of them {} added, {} of these special\n", tokenizer.tokens(), tokenizer.added().size(),
                   special));
-  put(fmt::format("BPE       of {}, {} merges{}\n", kind, tokenizer.merges(),
+  write_out(fmt::format("BPE       of {}, {} merges{}\n", kind, tokenizer.merges(),
                   options.ignore_merges ? ", words that are tokens first" : ""));
-  put(fmt::format("around    {} before a text, {} after it\n", names(before), names(after)));
-  put(fmt::format("hash      {}\n", io::checksum_text(tokenizer.hash())));
+  write_out(fmt::format("around    {} before a text, {} after it\n", names(before), names(after)));
+  write_out(fmt::format("hash      {}\n", io::checksum_text(tokenizer.hash())));
   for (size_t i = 0; i < tokenizer.added().size() && i < 20; ++i) {
     const text::AddedToken& token = tokenizer.added()[i];
-    put(fmt::format("{:<9} {:>6} {}\n", i == 0 ? "added" : "", token.id, printable(token.content, 80)));
+    write_out(fmt::format("{:<9} {:>6} {}\n", i == 0 ? "added" : "", token.id, printable(token.content, 80)));
   }
-  if (tokenizer.added().size() > 20) put(fmt::format("{:<9} ... {} more\n", "", tokenizer.added().size() - 20));
+  if (tokenizer.added().size() > 20) write_out(fmt::format("{:<9} ... {} more\n", "", tokenizer.added().size() - 20));
 }
 
-void train(TokenizerArguments& arguments) {
+void train_tokenizer(TokenizerArguments& arguments) {
   const auto split = enum_from_text<text::Scan>(arguments.split);
   arguments.train.split = *split;  // checked when it was parsed
   if (!arguments.special.empty()) arguments.train.special = arguments.special;
@@ -220,7 +220,7 @@ void add_tokenizer(CLI::App& app) {
   const char* const kFile = "tokenizer.json, or a folder that has one";
   auto* const info_verb = add("info", "What a tokenizer file holds", kFile);
   info_verb->add_flag("--json", arguments->json, "As one JSON object");
-  info_verb->callback([arguments] { info(*arguments); });
+  info_verb->callback([arguments] { show_tokenizer(*arguments); });
 
   auto* const encode_verb = add("encode", "UTF-8 text to a JSON array of ids", kFile);
   encode_verb->add_option("FILES", arguments->files, "Text, also .gz and .zst; none or - is standard input");
@@ -229,14 +229,14 @@ void add_tokenizer(CLI::App& app) {
   encode_verb->add_flag("--no-special", arguments->no_special, "Without the tokens put around a text (such as <s>)");
   encode_verb->add_option("--threads", arguments->threads, "With --lines")->check(CLI::Range(1, 1024));
   encode_verb->footer("Example: echo 'Hello world' | siamese tokenizer encode tokenizer.json --lines");
-  encode_verb->callback([arguments] { encode(*arguments); });
+  encode_verb->callback([arguments] { encode_text(*arguments); });
 
   auto* const decode_verb = add("decode", "Arrays of ids, one a line, to text", kFile);
   decode_verb->add_option("FILES", arguments->files, "What encode prints; none or - is standard input");
   decode_verb->add_flag("--lines", arguments->lines, "A line break after every text: the reverse of encode --lines");
   decode_verb->add_flag("--json-lines", arguments->json_lines, "Every text as a JSON string on a line");
   decode_verb->add_flag("--skip-special", arguments->skip_special, "Leave special tokens out");
-  decode_verb->callback([arguments] { decode(*arguments); });
+  decode_verb->callback([arguments] { decode_ids(*arguments); });
 
   auto* const train_verb = add("train", "Make a byte-level BPE from text", "The file to write");
   train_verb->add_option("INPUT", arguments->files, "Text files, folders or globs, also .gz and .zst")->required();
@@ -250,7 +250,7 @@ void add_tokenizer(CLI::App& app) {
       ->check(CLI::IsMember(enum_choices<text::Scan>()))
       ->capture_default_str();
   train_verb->footer("Example: siamese tokenizer train tokenizer.json corpus/ --vocab 32768");
-  train_verb->callback([arguments] { train(*arguments); });
+  train_verb->callback([arguments] { train_tokenizer(*arguments); });
 }
 
 }  // namespace siamese::cli

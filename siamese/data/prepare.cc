@@ -22,7 +22,6 @@ namespace siamese::data {
 namespace fs = std::filesystem;
 namespace {
 
-constexpr size_t kBatchBytes = size_t{16} << 20;
 constexpr size_t kBatchDocuments = size_t{1} << 16;
 constexpr auto kNoteEvery = std::chrono::seconds(5);
 
@@ -137,7 +136,7 @@ class Preparation {
     while (more) {
       items_.clear();
       size_t bytes = 0;
-      while (bytes < kBatchBytes && items_.size() < kBatchDocuments && (more = reader.next(raw))) {
+      while (bytes < options_.batch_bytes && items_.size() < kBatchDocuments && (more = reader.next(raw))) {
         bytes += raw.bytes.size();
         items_.emplace_back();
         items_.back().raw = std::move(raw);
@@ -148,7 +147,7 @@ class Preparation {
       const bool stopped = observer_.stop();
       observer_.progressed(counts(reader.consumed()));
       if (stopped || std::chrono::steady_clock::now() - noted_ > kNoteEvery) note();
-      if (stopped) return false;
+      if (stopped && more) return false;  // at the end of a file, the next one is begun first
     }
     return true;
   }

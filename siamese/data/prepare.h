@@ -26,6 +26,7 @@ struct PrepareOptions {
   double val_fraction = 0.005;  //
   uint64_t shard_tokens = uint64_t{1} << 28;
   int threads = 1;
+  size_t batch_bytes = size_t{16} << 20;  // of documents in memory at a time
   bool strict = false;  // the first bad line is an error
 };
 
