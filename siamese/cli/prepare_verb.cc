@@ -31,10 +31,10 @@ class PrepareProgress : public data::PrepareObserver {
     const double seconds = std::chrono::duration<double>(now - start_).count();
     const double rate = static_cast<double>(counts.bytes - first_bytes_) / seconds;
     const double left = rate > 0 ? static_cast<double>(counts.total_bytes - counts.bytes) / rate : 0;
-    const std::string line = fmt::format("prepare: {:.1f} of {:.1f} MB, {} documents, {} tokens, {:.1f} MB/s, {:.0f} s left",
-                                         static_cast<double>(counts.bytes) / 1e6,
-                                         static_cast<double>(counts.total_bytes) / 1e6, counts.documents, counts.tokens,
-                                         rate / 1e6, left);
+    const std::string line =
+        fmt::format("prepare: {:.1f} of {:.1f} MB, {} documents, {} tokens, {:.1f} MB/s, {:.0f} s left",
+                    static_cast<double>(counts.bytes) / 1e6, static_cast<double>(counts.total_bytes) / 1e6,
+                    counts.documents, counts.tokens, rate / 1e6, left);
     std::fprintf(stderr, terminal_ ? "\r\033[K%s" : "%s\n", line.c_str());
     drawn_ = terminal_;
   }
@@ -76,8 +76,8 @@ void show_prepared(const data::Manifest& manifest, const data::PrepareOptions& o
     std::printf("train with: data.source=tokens data.train=[%s/train] model.vocab=%llu\n", out.c_str(),
                 static_cast<unsigned long long>(manifest.vocab));
   } else {
-    std::printf("train with: data.source=tokens data.train=[%s/train] data.val=[%s/val] model.vocab=%llu\n", out.c_str(),
-                out.c_str(), static_cast<unsigned long long>(manifest.vocab));
+    std::printf("train with: data.source=tokens data.train=[%s/train] data.val=[%s/val] model.vocab=%llu\n",
+                out.c_str(), out.c_str(), static_cast<unsigned long long>(manifest.vocab));
   }
 }
 
@@ -88,7 +88,8 @@ void add_prepare(CLI::App& app, int& exit_code) {
   const auto options = std::make_shared<data::PrepareOptions>();
   const auto format = std::make_shared<std::string>("auto");
   options->threads = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
-  verb->add_option("INPUT", options->inputs, "Files, folders or globs: text, JSON Lines; also .gz and .zst")->required();
+  verb->add_option("INPUT", options->inputs, "Files, folders or globs: text, JSON Lines; also .gz and .zst")
+      ->required();
   verb->add_option("--tokenizer", options->tokenizer, "tokenizer.json, or a folder that has one")->required();
   verb->add_option("--out", options->out, "Folder to write; one that is not finished is gone on with")->required();
   verb->add_option("--format", *format, "auto: JSON Lines by the names .jsonl, .ndjson, .json; else text")

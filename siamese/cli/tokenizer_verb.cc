@@ -1,4 +1,7 @@
+#include <algorithm>
+#include <chrono>
 #include <cstdio>
+#include <ctime>
 #include <memory>
 
 #include <CLI/CLI.hpp>
@@ -32,6 +35,7 @@ struct TokenizerArguments {
   bool skip_special = false;
   bool json = false;
   int threads = 1;
+  int rounds = 3;
   text::TrainOptions train;
   std::string split = "cl100k";
   std::vector<std::string> special;
@@ -149,10 +153,14 @@ void show_tokenizer(const TokenizerArguments& arguments) {
   std::vector<text::TokenId> before = tokenizer.post_processor().before();
   std::vector<text::TokenId> after = tokenizer.post_processor().after();
   if (arguments.json) {
-    nlohmann::json value{{"vocab", tokenizer.size()},      {"tokens", tokenizer.tokens()},
-                         {"merges", tokenizer.merges()},   {"added", tokenizer.added().size()},
-                         {"special", special},             {"symbols", kind},
-                         {"before", before},               {"after", after},
+    nlohmann::json value{{"vocab", tokenizer.size()},
+                         {"tokens", tokenizer.tokens()},
+                         {"merges", tokenizer.merges()},
+                         {"added", tokenizer.added().size()},
+                         {"special", special},
+                         {"symbols", kind},
+                         {"before", before},
+                         {"after", after},
                          {"hash", io::checksum_text(tokenizer.hash())}};
     write_out(io::json_text(value) + "\n");
     return;
@@ -165,11 +173,12 @@ void show_tokenizer(const TokenizerArguments& arguments) {
     }
     return all.empty() ? "nothing" : all;
   };
-  write_out(fmt::format("vocab     {} (one past the largest id: model.vocab must be at least this)\n", tokenizer.size()));
-  write_out(fmt::format("tokens    {}, of them {} added, {} of these special\n", tokenizer.tokens(), tokenizer.added().size(),
-                  special));
+  write_out(
+      fmt::format("vocab     {} (one past the largest id: model.vocab must be at least this)\n", tokenizer.size()));
+  write_out(fmt::format("tokens    {}, of them {} added, {} of these special\n", tokenizer.tokens(),
+                        tokenizer.added().size(), special));
   write_out(fmt::format("BPE       of {}, {} merges{}\n", kind, tokenizer.merges(),
-                  options.ignore_merges ? ", words that are tokens first" : ""));
+                        options.ignore_merges ? ", words that are tokens first" : ""));
   write_out(fmt::format("around    {} before a text, {} after it\n", names(before), names(after)));
   write_out(fmt::format("hash      {}\n", io::checksum_text(tokenizer.hash())));
   for (size_t i = 0; i < tokenizer.added().size() && i < 20; ++i) {
@@ -177,6 +186,39 @@ void show_tokenizer(const TokenizerArguments& arguments) {
     write_out(fmt::format("{:<9} {:>6} {}\n", i == 0 ? "added" : "", token.id, printable(token.content, 80)));
   }
   if (tokenizer.added().size() > 20) write_out(fmt::format("{:<9} ... {} more\n", "", tokenizer.added().size() - 20));
+}
+
+// MB/s of encoding alone, by the clock on the wall and by the processor's, best of some rounds: for
+// benchmarks/tokenizer.py. On a machine that others use too, the latter tells more.
+void time_encoding(const TokenizerArguments& arguments) {
+  const auto tokenizer = text::Tokenizer::open(arguments.tokenizer);
+  std::vector<std::string> texts;
+  size_t bytes = 0;
+  each_input(arguments.files, [&](io::ByteStream& stream, const std::string& name) {
+    each_batch(stream, name, [&](const std::vector<std::string>& lines, uint64_t first) {
+      for (size_t i = 0; i < lines.size(); ++i) {
+        texts.push_back(json_string(lines[i], line_name(name, first + i)));
+        bytes += texts.back().size();
+      }
+    });
+  });
+  const std::vector<std::string_view> views(texts.begin(), texts.end());
+  double best = 0;
+  double best_of_processor = 0;
+  size_t tokens = 0;
+  for (int round = 0; round < arguments.rounds; ++round) {
+    const auto begin = std::chrono::steady_clock::now();
+    const std::clock_t processor = std::clock();
+    const auto all = text::encode_all(tokenizer, views, text::Special::left_out, arguments.threads);
+    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    best = std::max(best, static_cast<double>(bytes) / 1e6 / seconds);
+    const double used = static_cast<double>(std::clock() - processor) / CLOCKS_PER_SEC;
+    best_of_processor = std::max(best_of_processor, static_cast<double>(bytes) / 1e6 / used);
+    tokens = 0;
+    for (const auto& ids : all) tokens += ids.size();
+  }
+  write_out(fmt::format("{:.2f} MB/s, {:.2f} MB per second of processor time, {} bytes, {} tokens, {} threads\n", best,
+                        best_of_processor, bytes, tokens, arguments.threads));
 }
 
 void train_tokenizer(TokenizerArguments& arguments) {
@@ -237,6 +279,12 @@ void add_tokenizer(CLI::App& app) {
   decode_verb->add_flag("--json-lines", arguments->json_lines, "Every text as a JSON string on a line");
   decode_verb->add_flag("--skip-special", arguments->skip_special, "Leave special tokens out");
   decode_verb->callback([arguments] { decode_ids(*arguments); });
+
+  auto* const bench_verb = add("bench", "Time the encoding of JSON strings, one a line", kFile);
+  bench_verb->add_option("FILES", arguments->files, "Lines of JSON strings; none or - is standard input");
+  bench_verb->add_option("--threads", arguments->threads, "")->check(CLI::Range(1, 1024));
+  bench_verb->add_option("--rounds", arguments->rounds, "The best counts")->check(CLI::Range(1, 1000));
+  bench_verb->callback([arguments] { time_encoding(*arguments); });
 
   auto* const train_verb = add("train", "Make a byte-level BPE from text", "The file to write");
   train_verb->add_option("INPUT", arguments->files, "Text files, folders or globs, also .gz and .zst")->required();

@@ -63,8 +63,8 @@ class Preparation {
     io::write_file_atomic(options_.out / "tokenizer.json", io::read_file(tokenizer_file(options_.tokenizer)));
     const bool wide = tokenizer_.size() > 65536;
     for (size_t i = 0; i < sides_.size(); ++i) {
-      sides_[i] = std::make_unique<ShardWriter>(options_.out, kSideNames[i], wide, options_.shard_tokens,
-                                                manifest_.sides[i]);
+      sides_[i] =
+          std::make_unique<ShardWriter>(options_.out, kSideNames[i], wide, options_.shard_tokens, manifest_.sides[i]);
     }
     for (size_t i = 0; i < manifest_.source; ++i) earlier_bytes_ += bytes_[i];
     while (manifest_.source < files_.size()) {
@@ -90,18 +90,18 @@ class Preparation {
       sources.push_back({{"path", file.string()}, {"bytes", content.bytes}, {"hash", io::checksum_text(content.hash)}});
     }
     const std::string* const eos = tokenizer_.token_of(eos_);
-    return io::json_text(nlohmann::json{
-        {"tokenizer", {{"hash", io::checksum_text(tokenizer_.hash())}, {"vocab", tokenizer_.size()}}},
-        {"eos", {{"id", eos_}, {"token", eos == nullptr ? "" : *eos}}},
-        {"documents",
-         {{"format", enum_text(options_.documents.format)},
-          {"field", options_.documents.field},
-          {"lines", options_.documents.lines},
-          {"separator", options_.documents.separator}}},
-        {"val_fraction", options_.val_fraction},
-        {"shard_tokens", options_.shard_tokens},
-        {"dtype", tokenizer_.size() > 65536 ? "uint32" : "uint16"},
-        {"sources", sources}});
+    return io::json_text(
+        nlohmann::json{{"tokenizer", {{"hash", io::checksum_text(tokenizer_.hash())}, {"vocab", tokenizer_.size()}}},
+                       {"eos", {{"id", eos_}, {"token", eos == nullptr ? "" : *eos}}},
+                       {"documents",
+                        {{"format", enum_text(options_.documents.format)},
+                         {"field", options_.documents.field},
+                         {"lines", options_.documents.lines},
+                         {"separator", options_.documents.separator}}},
+                       {"val_fraction", options_.val_fraction},
+                       {"shard_tokens", options_.shard_tokens},
+                       {"dtype", tokenizer_.size() > 65536 ? "uint32" : "uint16"},
+                       {"sources", sources}});
   }
 
   void begin(const std::string& request) {
@@ -109,9 +109,10 @@ class Preparation {
     if (is_there(file)) {
       manifest_ = read_manifest(file);
       if (manifest_.request != request) {
-        throw UsageError(fmt::format("--out: '{}' was prepared from other files or with other options (see the request "
-                                     "in its manifest.json): expected the same, or another folder",
-                                     options_.out.string()));
+        throw UsageError(
+            fmt::format("--out: '{}' was prepared from other files or with other options (see the request "
+                        "in its manifest.json): expected the same, or another folder",
+                        options_.out.string()));
       }
       return;
     }

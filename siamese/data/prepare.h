@@ -1,9 +1,10 @@
 // Text files -> shards of tokens that a run trains on (prepared.h has the layout).
 //
-// Documents are read in the order of the inputs, encoded by several threads and written in the same order, each with the
-// end-of-text token after it: the result does not depend on the number of threads. A document is held out when a hash
-// of its text, as a number in [0, 1), is below val_fraction: equal documents are on the same side. What was written is
-// noted every few seconds; a process that was stopped or killed is gone on with by the same call, to the same bytes.
+// Documents are read in the order of the inputs, encoded by several threads and written in the same order, each with
+// the end-of-text token after it: the result does not depend on the number of threads. A document is held out when a
+// hash of its text, as a number in [0, 1), is below val_fraction: equal documents are on the same side. What was
+// written is noted every few seconds; a process that was stopped or killed is gone on with by the same call, to the
+// same bytes.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +28,7 @@ struct PrepareOptions {
   uint64_t shard_tokens = uint64_t{1} << 28;
   int threads = 1;
   size_t batch_bytes = size_t{16} << 20;  // of documents in memory at a time
-  bool strict = false;  // the first bad line is an error
+  bool strict = false;                    // the first bad line is an error
 };
 
 struct PrepareCounts {
@@ -50,6 +51,7 @@ class PrepareObserver {
 Manifest prepare(const PrepareOptions& options, PrepareObserver& observer);
 
 // The id of the token that ends a document. UsageError when it cannot be told or is not in the tokenizer.
-text::TokenId end_of_text(const text::Tokenizer& tokenizer, const std::filesystem::path& file, const std::string& named);
+text::TokenId end_of_text(const text::Tokenizer& tokenizer, const std::filesystem::path& file,
+                          const std::string& named);
 
 }  // namespace siamese::data

@@ -64,8 +64,8 @@ Manifest read_manifest(const std::filesystem::path& path) {
     manifest.empty = value.at("empty_documents").get<uint64_t>();
     manifest.bad_count = value.at("bad_lines").at("count").get<uint64_t>();
     for (const json& line : value.at("bad_lines").at("first")) {
-      manifest.bad.push_back({line.at("file").get<std::string>(), line.at("line").get<uint64_t>(),
-                              line.at("why").get<std::string>()});
+      manifest.bad.push_back(
+          {line.at("file").get<std::string>(), line.at("line").get<uint64_t>(), line.at("why").get<std::string>()});
     }
     manifest.source = value.at("position").at("source").get<uint64_t>();
     manifest.done_in_source = value.at("position").at("documents").get<uint64_t>();
@@ -87,9 +87,10 @@ ShardWriter::ShardWriter(std::filesystem::path folder, const char* side, bool wi
 void ShardWriter::open_shard() {
   const std::string name = fmt::format("{:05}.npy", counts_.shards.size() - 1);
   const ShardCounts& shard = counts_.shards.back();
-  tokens_ = std::make_unique<io::GrowingArray>(folder_ / side_ / name, wide_ ? io::DType::u32 : io::DType::u16,
-                                               shard.tokens);
-  documents_ = std::make_unique<io::GrowingArray>(folder_ / "documents" / side_ / name, io::DType::u64, shard.documents);
+  tokens_ =
+      std::make_unique<io::GrowingArray>(folder_ / side_ / name, wide_ ? io::DType::u32 : io::DType::u16, shard.tokens);
+  documents_ =
+      std::make_unique<io::GrowingArray>(folder_ / "documents" / side_ / name, io::DType::u64, shard.documents);
 }
 
 void ShardWriter::append(std::span<const text::TokenId> ids, uint64_t text_bytes) {

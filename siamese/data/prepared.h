@@ -1,9 +1,8 @@
 // What `siamese prepare` writes, and its state while it does: a folder with
 //   train/00000.npy ...            tokens, one dimension, uint16 or (vocabulary past 65536) uint32
 //   val/00000.npy ...              the same, of documents held out
-//   documents/train/00000.npy ...  uint64: where each document of the shard of that name begins, then the shard's length
-//   tokenizer.json                 a copy of the tokenizer
-//   manifest.json                  this file's Manifest
+//   documents/train/00000.npy ...  uint64: where each document of the shard of that name begins, then the shard's
+//   length tokenizer.json                 a copy of the tokenizer manifest.json                  this file's Manifest
 #pragma once
 
 #include <array>

@@ -1,5 +1,5 @@
-// An NPY of one dimension that is written over hours: it grows in NAME.partial, can be cut back to a length that is known
-// to be good and go on from there, and gets its name when it is finished.
+// An NPY of one dimension that is written over hours: it grows in NAME.partial, can be cut back to a length that is
+// known to be good and go on from there, and gets its name when it is finished.
 #pragma once
 
 #include <cstddef>
@@ -15,8 +15,8 @@ namespace siamese::io {
 
 class GrowingArray {
  public:
-  // Goes on after the first `count` elements of what an earlier process wrote, whether that was finished or not; 0 starts
-  // anew. DataError when fewer are there, SystemError when it cannot be written.
+  // Goes on after the first `count` elements of what an earlier process wrote, whether that was finished or not; 0
+  // starts anew. DataError when fewer are there, SystemError when it cannot be written.
   GrowingArray(std::filesystem::path path, DType dtype, uint64_t count);
 
   void append(std::span<const std::byte> elements);  // a whole number of them

@@ -42,7 +42,8 @@ std::string read_all(ByteStream& stream, size_t longest, const std::string& name
   std::string all;
   std::vector<char> block(size_t{256} << 10);
   for (size_t got; (got = stream.read(block)) > 0;) {
-    if (got > longest - all.size()) throw DataError(fmt::format("{}: expected at most {} bytes at once", name, longest));
+    if (got > longest - all.size())
+      throw DataError(fmt::format("{}: expected at most {} bytes at once", name, longest));
     all.append(block.data(), got);
   }
   return all;

@@ -19,8 +19,8 @@ class LineReader {
   // The next line without its '\n'. Of one that is too long, the first `longest` bytes. A last line may lack its '\n'.
   LineKind next(std::string& line);
 
-  uint64_t lines() const { return lines_; }        // read so far
-  bool had_break() const { return had_break_; }    // the last one ended with '\n'
+  uint64_t lines() const { return lines_; }      // read so far
+  bool had_break() const { return had_break_; }  // the last one ended with '\n'
 
  private:
   ByteStream& stream_;

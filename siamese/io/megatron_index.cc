@@ -47,8 +47,8 @@ DType dtype_of(unsigned code, const std::string& name) {
     case 8:
       return DType::u16;
     default:
-      throw DataError(fmt::format("{}: the type of tokens at byte {}: expected 1, 2, 3, 4, 5 or 8, got {}", name, kTypeAt,
-                                  code));
+      throw DataError(
+          fmt::format("{}: the type of tokens at byte {}: expected 1, 2, 3, 4, 5 or 8, got {}", name, kTypeAt, code));
   }
 }
 
@@ -85,8 +85,8 @@ MegatronIndex read_megatron_index(const std::filesystem::path& tokens) {
     const auto length = load<int32_t>(file, kHeaderBytes + i * sizeof(int32_t));
     const auto offset = load<int64_t>(file, offsets_at + i * sizeof(int64_t));
     if (length < 0 || offset < 0 || static_cast<uint64_t>(offset) != index.tokens * dtype_size(index.dtype)) {
-      throw DataError(fmt::format("{}: sequence {} of length {} begins at byte {}: expected {}", name, i, length, offset,
-                                  index.tokens * dtype_size(index.dtype)));
+      throw DataError(fmt::format("{}: sequence {} of length {} begins at byte {}: expected {}", name, i, length,
+                                  offset, index.tokens * dtype_size(index.dtype)));
     }
     index.tokens += static_cast<uint64_t>(length);
   }

@@ -46,7 +46,8 @@ AddedTokenFinder::AddedTokenFinder(const std::vector<Entry>& entries) : nodes_(1
     }
     nodes_[node].token = entry.token;
   }
-  for (unsigned byte = 0; byte < from_root_.size(); ++byte) from_root_[byte] = child(0, static_cast<unsigned char>(byte));
+  for (unsigned byte = 0; byte < from_root_.size(); ++byte)
+    from_root_[byte] = child(0, static_cast<unsigned char>(byte));
 }
 
 uint32_t AddedTokenFinder::child(uint32_t node, unsigned char byte) const {

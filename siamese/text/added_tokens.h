@@ -1,6 +1,6 @@
-// Tokens that a tokenizer file adds to its vocabulary, special ones (<|endoftext|>) and others. They are found in the text
-// before anything else happens to it, the leftmost first, of several there the longest; those with `normalized` in the
-// text after normalization.
+// Tokens that a tokenizer file adds to its vocabulary, special ones (<|endoftext|>) and others. They are found in the
+// text before anything else happens to it, the leftmost first, of several there the longest; those with `normalized` in
+// the text after normalization.
 #pragma once
 
 #include <cstdint>

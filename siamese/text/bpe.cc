@@ -159,9 +159,8 @@ void Bpe::first_symbols(std::string_view word, std::vector<TokenId>& symbols) co
       symbols.push_back(id);
       continue;
     }
-    if (options_.byte_fallback && std::all_of(begin, at, [&](char c) {
-          return byte_ids_[static_cast<unsigned char>(c)] != kNone;
-        })) {
+    if (options_.byte_fallback &&
+        std::all_of(begin, at, [&](char c) { return byte_ids_[static_cast<unsigned char>(c)] != kNone; })) {
       for (const char* c = begin; c < at; ++c) symbols.push_back(byte_ids_[static_cast<unsigned char>(*c)]);
       continue;
     }
@@ -204,7 +203,8 @@ void Bpe::encode(std::string_view word, Scratch& scratch, std::vector<TokenId>& 
   while (!word.empty()) {
     const size_t bytes = segment_bytes(word);
     if (bytes > kLongestWord) {
-      throw DataError(fmt::format("a word of {} bytes: expected at most {} without a place to split", bytes, kLongestWord));
+      throw DataError(
+          fmt::format("a word of {} bytes: expected at most {} without a place to split", bytes, kLongestWord));
     }
     // With ignore_merges the cache knows whole words only.
     if (options_.ignore_merges) {

@@ -1,5 +1,5 @@
-// Byte-pair encoding of one word: its characters (or bytes) are merged, the pair of lowest rank first, of equal ranks the
-// leftmost, until no pair of neighbours is in the table.
+// Byte-pair encoding of one word: its characters (or bytes) are merged, the pair of lowest rank first, of equal ranks
+// the leftmost, until no pair of neighbours is in the table.
 #pragma once
 
 #include <array>

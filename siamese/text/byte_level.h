@@ -1,5 +1,5 @@
-// GPT-2's alphabet: every byte as a visible character. Printable Latin-1 stands for itself, the other 68 bytes for U+0100
-// and on.
+// GPT-2's alphabet: every byte as a visible character. Printable Latin-1 stands for itself, the other 68 bytes for
+// U+0100 and on.
 #pragma once
 
 #include <cstdint>

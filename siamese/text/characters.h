@@ -1,5 +1,6 @@
-// Characters: walking UTF-8 that is known to be valid, and what kind a character is. The kinds are those that the Python
-// `tokenizers` library sees (character_kinds.h), whose parts follow different versions of Unicode: ids depend on them.
+// Characters: walking UTF-8 that is known to be valid, and what kind a character is. The kinds are those that the
+// Python `tokenizers` library sees (character_kinds.h), whose parts follow different versions of Unicode: ids depend on
+// them.
 #pragma once
 
 #include <cstdint>
@@ -9,19 +10,19 @@
 namespace siamese::text {
 
 enum Kind : uint16_t {
-  kUppercase = 1 << 0,   // \p{Lu}
-  kLowercase = 1 << 1,   // \p{Ll}
-  kTitlecase = 1 << 2,   // \p{Lt}
-  kModifier = 1 << 3,    // \p{Lm}
-  kOtherLetter = 1 << 4,  // \p{Lo}
-  kMark = 1 << 5,        // \p{M}
-  kDecimal = 1 << 6,     // \p{Nd}
-  kOtherNumber = 1 << 7,  // \p{Nl} \p{No}
-  kCategoryP = 1 << 8,   // \p{P}
-  kSpace = 1 << 9,       // White_Space
-  kRegexWord = 1 << 10,  // \w of a regular expression in a file
-  kWord = 1 << 11,       // what Whitespace and single_word call part of a word
-  kDigit = 1 << 12,      // what Digits looks for
+  kUppercase = 1 << 0,     // \p{Lu}
+  kLowercase = 1 << 1,     // \p{Ll}
+  kTitlecase = 1 << 2,     // \p{Lt}
+  kModifier = 1 << 3,      // \p{Lm}
+  kOtherLetter = 1 << 4,   // \p{Lo}
+  kMark = 1 << 5,          // \p{M}
+  kDecimal = 1 << 6,       // \p{Nd}
+  kOtherNumber = 1 << 7,   // \p{Nl} \p{No}
+  kCategoryP = 1 << 8,     // \p{P}
+  kSpace = 1 << 9,         // White_Space
+  kRegexWord = 1 << 10,    // \w of a regular expression in a file
+  kWord = 1 << 11,         // what Whitespace and single_word call part of a word
+  kDigit = 1 << 12,        // what Digits looks for
   kPunctuation = 1 << 13,  // what Punctuation looks for
   kLetter = kUppercase | kLowercase | kTitlecase | kModifier | kOtherLetter,
   kNumber = kDecimal | kOtherNumber,

@@ -1,5 +1,5 @@
-// Ids back into text: ByteLevel, ByteFallback, Fuse, Replace, Strip, Metaspace, in the order of the file. Any other step
-// is refused by name.
+// Ids back into text: ByteLevel, ByteFallback, Fuse, Replace, Strip, Metaspace, in the order of the file. Any other
+// step is refused by name.
 #pragma once
 
 #include <memory>

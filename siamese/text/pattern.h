@@ -26,7 +26,8 @@ class Pattern {
       return;
     }
     if (literal_.empty()) return;
-    for (size_t at = text.find(literal_); at != std::string_view::npos; at = text.find(literal_, at + literal_.size())) {
+    for (size_t at = text.find(literal_); at != std::string_view::npos;
+         at = text.find(literal_, at + literal_.size())) {
       use(at, at + literal_.size());
     }
   }

@@ -70,7 +70,8 @@ void PostProcessor::add(const nlohmann::json& value, const std::string& where) {
   } else if (type == "ByteLevel") {
     part.ignore({"add_prefix_space", "trim_offsets", "use_regex"});
   } else {
-    part.fail("the post-processor " + io::in_quotes(type) + " is not known; known: TemplateProcessing, ByteLevel, Sequence");
+    part.fail("the post-processor " + io::in_quotes(type) +
+              " is not known; known: TemplateProcessing, ByteLevel, Sequence");
   }
   part.done();
 }

@@ -148,8 +148,8 @@ class MetaspaceStep : public PreTokenizerStep {
     if (!split_) return sink.take(whole);
     size_t begin = 0;
     while (begin < text.size()) {
-      const size_t next = std::min(text.find(mark_, begin + (begin == 0 && !text.starts_with(mark_) ? 0 : mark_.size())),
-                                   text.size());
+      const size_t next =
+          std::min(text.find(mark_, begin + (begin == 0 && !text.starts_with(mark_) ? 0 : mark_.size())), text.size());
       hand_on(whole, begin, next, sink);
       begin = next;
     }
@@ -204,7 +204,8 @@ class ByteLevelStep : public PreTokenizerStep {
 SplitBehavior behavior_of(JsonPart& part, const std::string& otherwise) {
   const std::string name = part.text("behavior", otherwise);
   const auto behavior = enum_from_text<SplitBehavior>(name);
-  if (!behavior) part.fail("behavior: expected " + join(enum_choices<SplitBehavior>()) + ", got " + io::in_quotes(name));
+  if (!behavior)
+    part.fail("behavior: expected " + join(enum_choices<SplitBehavior>()) + ", got " + io::in_quotes(name));
   return *behavior;
 }
 

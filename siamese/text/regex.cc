@@ -55,9 +55,9 @@ Regex::Regex(const std::string& pattern, const std::string& where) : pattern_(pa
   const std::string ours = translate_regex(pattern, where);
   int error = 0;
   PCRE2_SIZE offset = 0;
-  auto* const code = pcre2_compile(reinterpret_cast<PCRE2_SPTR>(ours.data()), ours.size(),
-                                   PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE | PCRE2_NEVER_BACKSLASH_C, &error, &offset,
-                                   nullptr);
+  auto* const code =
+      pcre2_compile(reinterpret_cast<PCRE2_SPTR>(ours.data()), ours.size(),
+                    PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE | PCRE2_NEVER_BACKSLASH_C, &error, &offset, nullptr);
   if (code == nullptr) {
     throw DataError(fmt::format("{}: the regular expression {} is not understood: {}", where, io::in_quotes(pattern),
                                 message_of(error)));

@@ -73,8 +73,8 @@ class Translator {
 
  private:
   [[noreturn]] void refuse(const std::string& what) const {
-    throw DataError(
-        fmt::format("{}: the regular expression {} has {}, which is not supported", where_, io::in_quotes(pattern_), what));
+    throw DataError(fmt::format("{}: the regular expression {} has {}, which is not supported", where_,
+                                io::in_quotes(pattern_), what));
   }
 
   bool begins(std::string_view text) const { return pattern_.substr(at_).starts_with(text); }
@@ -101,7 +101,8 @@ class Translator {
 
   void group() {
     if (!begins("(?")) return take(1);
-    for (const std::string_view known : {"(?:", "(?=", "(?!", "(?<=", "(?<!", "(?>", "(?i:", "(?i)", "(?-i:", "(?-i)"}) {
+    for (const std::string_view known :
+         {"(?:", "(?=", "(?!", "(?<=", "(?<!", "(?>", "(?i:", "(?i)", "(?-i:", "(?-i)"}) {
       if (begins(known)) return take(known.size());
     }
     refuse("the group " + io::in_quotes(pattern_.substr(at_, 6)));

@@ -1,5 +1,5 @@
-// The splitting patterns that nearly all byte-level tokenizers use, written out as loops: the same pieces as their regular
-// expressions give, several times faster. Which expression means which loop stands in scan.cc.
+// The splitting patterns that nearly all byte-level tokenizers use, written out as loops: the same pieces as their
+// regular expressions give, several times faster. Which expression means which loop stands in scan.cc.
 #pragma once
 
 #include <optional>

@@ -5,9 +5,9 @@
 //   std::vector<text::TokenId> ids = encoder.encode("Hello");
 //   tokenizer.decode(ids);
 //
-// text -> added tokens -> normalizer -> added tokens -> pre-tokenizer -> BPE -> post-processor -> ids -> decoder -> text.
-// A part of a file that is not known here is refused by its name. `truncation` and `padding` are about batches and have
-// no effect here.
+// text -> added tokens -> normalizer -> added tokens -> pre-tokenizer -> BPE -> post-processor -> ids -> decoder ->
+// text. A part of a file that is not known here is refused by its name. `truncation` and `padding` are about batches
+// and have no effect here.
 #pragma once
 
 #include <cstdint>
@@ -63,9 +63,9 @@ class Tokenizer {
   Vocabulary vocabulary_;
   Bpe bpe_;
   size_t merges_ = 0;
-  std::vector<AddedToken> added_;         // by id
-  AddedTokenFinder before_normalizer_;    // finds those that are not `normalized`
-  AddedTokenFinder after_normalizer_;     // finds the others
+  std::vector<AddedToken> added_;       // by id
+  AddedTokenFinder before_normalizer_;  // finds those that are not `normalized`
+  AddedTokenFinder after_normalizer_;   // finds the others
   Normalizer normalizer_;
   PreTokenizer pre_tokenizer_;
   PostProcessor post_processor_;

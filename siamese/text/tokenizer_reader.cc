@@ -92,8 +92,8 @@ std::vector<AddedToken> read_added(JsonPart& file) {
 void check_added(const std::vector<AddedToken>& added, const Vocabulary& vocabulary, const std::string& where) {
   for (size_t i = 0; i < added.size(); ++i) {
     const auto fail = [&](const std::string& what) {
-      throw DataError(fmt::format("{}: the added token {} has the id {}, but {}", where, io::in_quotes(added[i].content),
-                                  added[i].id, what));
+      throw DataError(fmt::format("{}: the added token {} has the id {}, but {}", where,
+                                  io::in_quotes(added[i].content), added[i].id, what));
     };
     const auto id = vocabulary.id_of(added[i].content);
     if (id && *id != added[i].id) fail(fmt::format("in the vocabulary it has {}", *id));

@@ -40,7 +40,8 @@ class Merging {
       const auto& symbols = words_[w].symbols;
       for (size_t i = 0; i + 1 < symbols.size(); ++i) change({symbols[i], symbols[i + 1]}, words_[w].count, w);
     }
-    for (const auto& [key, count] : counts_) queue_.push({count, {static_cast<TokenId>(key >> 32), static_cast<TokenId>(key)}});
+    for (const auto& [key, count] : counts_)
+      queue_.push({count, {static_cast<TokenId>(key >> 32), static_cast<TokenId>(key)}});
     touched_.clear();
   }
 
@@ -111,8 +112,8 @@ class Merging {
 BpeTrainer::BpeTrainer(TrainOptions options) : options_(std::move(options)) {
   const size_t least = options_.special.size() + 256;
   if (options_.vocab < least || options_.vocab > kMostIds) {
-    throw UsageError(fmt::format("the vocabulary: expected {} (special tokens and bytes) to {}, got {}", least, kMostIds,
-                                 options_.vocab));
+    throw UsageError(fmt::format("the vocabulary: expected {} (special tokens and bytes) to {}, got {}", least,
+                                 kMostIds, options_.vocab));
   }
   std::set<std::string> seen;
   for (const std::string& token : options_.special) {

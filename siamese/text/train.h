@@ -17,8 +17,8 @@
 namespace siamese::text {
 
 struct TrainOptions {
-  TokenId vocab = 32768;    // all tokens, special ones and bytes included
-  uint64_t min_count = 2;   // a pair that occurs less often is not merged
+  TokenId vocab = 32768;   // all tokens, special ones and bytes included
+  uint64_t min_count = 2;  // a pair that occurs less often is not merged
   Scan split = Scan::cl100k;
   std::vector<std::string> special{"<|endoftext|>"};
 };

@@ -72,8 +72,8 @@ std::vector<bool> make_stable(Form form) {
   std::vector<bool> stable(kCharacters, true);
   std::vector<utf8proc_int32_t> parts;
   for (uint32_t c = 0; c < kCharacters; ++c) {
-    if (c == 0x323B0) c = 0xE0000;   // nothing is assigned between
-    if (c == 0xE01F0) break;         // nor after that but private use
+    if (c == 0x323B0) c = 0xE0000;  // nothing is assigned between
+    if (c == 0xE01F0) break;        // nor after that but private use
     if (c >= 0xD800 && c < 0xE000) continue;
     parts.clear();
     decompose(form, c, parts);

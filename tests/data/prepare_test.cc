@@ -158,7 +158,8 @@ TEST_F(PrepareTest, BadLinesAreCountedAndNamed) {
   EXPECT_EQ(read_manifest(options_.out / "manifest.json").bad[1].why, manifest.bad[1].why);
   options_.strict = true;
   options_.out = folder_ / "strict";
-  EXPECT_EQ(error_of<DataError>([&] { prepare(options_, quiet_); }), file + ": line 2: the line: not valid JSON: 'bad'");
+  EXPECT_EQ(error_of<DataError>([&] { prepare(options_, quiet_); }),
+            file + ": line 2: the line: not valid JSON: 'bad'");
 }
 
 TEST_F(PrepareTest, AnotherRequestIsRefused) {

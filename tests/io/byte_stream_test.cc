@@ -39,7 +39,8 @@ std::string all_of(const std::filesystem::path& path) {
 std::string noise(size_t bytes) {
   std::string text;
   uint64_t state = 1;
-  while (text.size() < bytes) text += static_cast<char>((state = state * 6364136223846793005U + 1442695040888963407U) >> 56);
+  while (text.size() < bytes)
+    text += static_cast<char>((state = state * 6364136223846793005U + 1442695040888963407U) >> 56);
   return text;
 }
 

@@ -9,7 +9,9 @@ namespace {
 
 using GrowingArrays = InFolder;
 
-void append(GrowingArray& array, const std::vector<uint16_t>& values) { array.append(std::as_bytes(std::span(values))); }
+void append(GrowingArray& array, const std::vector<uint16_t>& values) {
+  array.append(std::as_bytes(std::span(values)));
+}
 
 std::vector<uint16_t> stored(const std::filesystem::path& path) {
   const NpyFile file = NpyFile::open(path);

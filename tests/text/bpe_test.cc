@@ -17,7 +17,7 @@ TEST(Bpe, LowestRankFirstThenLeftmost) {
           "merges": ["b c", "a b", "ab c", ["a", "a"]]})";
   EXPECT_EQ(ids(parts, "abc"), (std::vector<TokenId>{0, 3}));  // b c comes before a b, and "a bc" is no merge
   EXPECT_EQ(ids(parts, "abab"), (std::vector<TokenId>{4, 4}));
-  EXPECT_EQ(ids(parts, "aaa"), (std::vector<TokenId>{6, 0}));  // the left pair
+  EXPECT_EQ(ids(parts, "aaa"), (std::vector<TokenId>{6, 0}));       // the left pair
   EXPECT_EQ(ids(parts, "aaaab"), (std::vector<TokenId>{6, 0, 4}));  // a b has the lower rank
 }
 

@@ -15,7 +15,8 @@ TEST(IdList, ThereAndBack) {
 }
 
 TEST(IdList, Refused) {
-  for (const char* const text : {"", "1", "[1", "[1,]", "[-1]", "[1.5]", "[4294967296]", "[1] 2", "[a]", "{}", "[\"1\"]"}) {
+  for (const char* const text :
+       {"", "1", "[1", "[1,]", "[-1]", "[1.5]", "[4294967296]", "[1] 2", "[a]", "{}", "[\"1\"]"}) {
     EXPECT_THROW(parse_ids(text, "test"), DataError) << text;
   }
 }

@@ -1,8 +1,7 @@
 #include "siamese/text/normalizer.h"
 
-#include <nlohmann/json.hpp>
-
 #include "tests/text/support.h"
+#include <nlohmann/json.hpp>
 
 #include "siamese/text/unicode_form.h"
 

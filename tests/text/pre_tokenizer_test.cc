@@ -1,8 +1,7 @@
 #include "siamese/text/pre_tokenizer.h"
 
-#include <nlohmann/json.hpp>
-
 #include "tests/text/support.h"
+#include <nlohmann/json.hpp>
 
 namespace siamese::text {
 namespace {

@@ -41,19 +41,19 @@ TEST(Regex, EmptyMatchesEnd) {
 }
 
 TEST(Regex, RefusedByName) {
-  for (const auto& [pattern, word] : std::vector<std::pair<std::string, std::string>>{
-           {"[a[b]]", "a class within a class"},
-           {"[a&&b]", "&&"},
-           {"[[:alpha:]]", "a class within a class"},
-           {"a{1,2}+", "{n,m}"},
-           {"(?<name>a)", "(?<nam"},
-           {"(?m:a)", "(?m:a)"},
-           {"\\K", "\\K"},
-           {"a\\", "at its end"},
-           {"[a", "without its ]"},
-           {"\\p{Nonsense}", "not understood"},
-           {"(a", "not understood"},
-           {"\\1", "\\1"}}) {
+  for (const auto& [pattern, word] :
+       std::vector<std::pair<std::string, std::string>>{{"[a[b]]", "a class within a class"},
+                                                        {"[a&&b]", "&&"},
+                                                        {"[[:alpha:]]", "a class within a class"},
+                                                        {"a{1,2}+", "{n,m}"},
+                                                        {"(?<name>a)", "(?<nam"},
+                                                        {"(?m:a)", "(?m:a)"},
+                                                        {"\\K", "\\K"},
+                                                        {"a\\", "at its end"},
+                                                        {"[a", "without its ]"},
+                                                        {"\\p{Nonsense}", "not understood"},
+                                                        {"(a", "not understood"},
+                                                        {"\\1", "\\1"}}) {
     try {
       Regex(pattern, "where");
       ADD_FAILURE() << pattern;

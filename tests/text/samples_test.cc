@@ -1,10 +1,10 @@
-// Tokenizers of every part, with the ids and texts that the Python `tokenizers` library gives (fixtures/make_samples.py).
+// Tokenizers of every part, with the ids and texts that the Python `tokenizers` library gives
+// (fixtures/make_samples.py).
 #include <fstream>
 #include <sstream>
 
-#include <nlohmann/json.hpp>
-
 #include "tests/text/support.h"
+#include <nlohmann/json.hpp>
 
 namespace siamese::text {
 namespace {

@@ -48,14 +48,13 @@ inline void expect_refused(const FileParts& parts, const std::vector<std::string
 // Characters that patterns tell apart, and any others: ASCII, spaces and breaks of all kinds, letters with and without
 // case, marks, numbers, symbols, and characters from everywhere.
 inline std::string random_text(uint64_t seed, size_t characters) {
-  static const std::vector<uint32_t> telling{' ',    ' ',    ' ',    '\n',   '\r',   '\t',    '\'',   's',     'S',
-                                             'l',    'L',    'r',    'e',    'v',    't',     'd',    'm',     'a',
-                                             'Z',    '0',    '9',    '_',    '-',    '.',     '<',    '|',     0x17F,
-                                             0x130,  0xDF,   0xE9,   0x301,  0x316,  0x3B1,   0x3A3,  0x416,   0x5D0,
-                                             0x627,  0x663,  0x905,  0x93E,  0xAC00, 0x1100,  0x1161, 0x11A8,  0x4E2D,
-                                             0x3042, 0x85,   0xA0,   0x1680, 0x180E, 0x2003,  0x2028, 0x200D,  0x3000,
-                                             0xFEFF, 0x00B2, 0x2160, 0x216F, 0x24B6, 0x1F600, 0x0660, 0x10FFFF, 0x1D7D8,
-                                             0x212A, 0x2581, 0x0,    0x7F,   0xFB01, 0x1E9E,  0xFF21, 0x20AC,  0x3007};
+  static const std::vector<uint32_t> telling{
+      ' ',    ' ',      ' ',     '\n',   '\r',   '\t',   '\'',   's',    'S',    'l',    'L',    'r',
+      'e',    'v',      't',     'd',    'm',    'a',    'Z',    '0',    '9',    '_',    '-',    '.',
+      '<',    '|',      0x17F,   0x130,  0xDF,   0xE9,   0x301,  0x316,  0x3B1,  0x3A3,  0x416,  0x5D0,
+      0x627,  0x663,    0x905,   0x93E,  0xAC00, 0x1100, 0x1161, 0x11A8, 0x4E2D, 0x3042, 0x85,   0xA0,
+      0x1680, 0x180E,   0x2003,  0x2028, 0x200D, 0x3000, 0xFEFF, 0x00B2, 0x2160, 0x216F, 0x24B6, 0x1F600,
+      0x0660, 0x10FFFF, 0x1D7D8, 0x212A, 0x2581, 0x0,    0x7F,   0xFB01, 0x1E9E, 0xFF21, 0x20AC, 0x3007};
   std::string text;
   for (size_t i = 0; i < characters; ++i) {
     const uint64_t draw = random_u64(seed, 7, i);
