@@ -12,12 +12,15 @@ from __future__ import annotations
 from . import _native
 from .errors import DataError, DivergedError, MachineError, UsageError
 from .groups import KINDS, init_, param_groups, parameter_kinds
+from .kernels import kernel_counts, register_kernels
 from .model import Model, load, save
+from .patch import Patched, patch
 from .runs import read_run, report, resume, sweep, train
 from .scheme import Scheme, Site, Streams, canonical_scheme, schemes
 from .stack import Junction, ResidualStack
 
 _native.load()
+register_kernels()
 
 __version__ = "0.2.0"
 
@@ -28,6 +31,7 @@ __all__ = [
     "Junction",
     "MachineError",
     "Model",
+    "Patched",
     "ResidualStack",
     "Scheme",
     "Site",
@@ -35,9 +39,11 @@ __all__ = [
     "UsageError",
     "canonical_scheme",
     "init_",
+    "kernel_counts",
     "load",
     "param_groups",
     "parameter_kinds",
+    "patch",
     "read_run",
     "report",
     "resume",
