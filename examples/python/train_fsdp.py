@@ -25,7 +25,7 @@ import torch.distributed as dist
 import torch.distributed.checkpoint as dcp
 import torch.nn.functional as F
 from torch import Tensor, nn
-from torch.distributed.checkpoint.state_dict import StateDictOptions, get_model_state_dict, get_state_dict, set_state_dict
+from torch.distributed.checkpoint import state_dict as states
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
 from torch.nn.parallel import DistributedDataParallel
@@ -136,7 +136,8 @@ def engine_config(options: argparse.Namespace) -> dict:
 
 def export(model: nn.Module, options: argparse.Namespace) -> None:
     """A checkpoint of the engine, written by the first process; all of them give their parts."""
-    whole = get_model_state_dict(model, options=StateDictOptions(full_state_dict=True, cpu_offload=True))
+    gathered = states.StateDictOptions(full_state_dict=True, cpu_offload=True)
+    whole = states.get_model_state_dict(model, options=gathered)
     if dist.get_rank() == 0:
         ours = sn.Model(engine_config(options))
         ours.load_state_dict(whole)  # by name, all of them
@@ -155,14 +156,17 @@ def train(options: argparse.Namespace) -> None:
     text = torch.frombuffer(bytearray(options.text.read_bytes()), dtype=torch.uint8)
 
     torch.manual_seed(options.seed)
-    model = parallel(LanguageModel(options.scheme, options.width, options.blocks, options.heads).to(device), options, device)
+    whole = LanguageModel(options.scheme, options.width, options.blocks, options.heads).to(device)
+    model = parallel(whole, options, device)
     optimizer = torch.optim.AdamW(sn.param_groups(model, weight_decay=0.1), lr=options.lr)
     first = 0
     if options.resume:
-        weights, moments = get_state_dict(model, optimizer)
+        weights, moments = states.get_state_dict(model, optimizer)
         state = {"model": weights, "optimizer": moments, "step": torch.tensor(0)}
         dcp.load(state, checkpoint_id=options.resume)
-        set_state_dict(model, optimizer, model_state_dict=state["model"], optim_state_dict=state["optimizer"])
+        states.set_state_dict(
+            model, optimizer, model_state_dict=state["model"], optim_state_dict=state["optimizer"]
+        )
         first = int(state["step"])
 
     for step in range(first, options.steps):
@@ -180,7 +184,7 @@ def train(options: argparse.Namespace) -> None:
                 print(json.dumps(record), file=file)
             print(f"step {step + 1}  loss {record['loss']:.6f}", flush=True)
         if (step + 1) % options.save_every == 0:
-            weights, moments = get_state_dict(model, optimizer)
+            weights, moments = states.get_state_dict(model, optimizer)
             state = {"model": weights, "optimizer": moments, "step": torch.tensor(step + 1)}
             dcp.save(state, checkpoint_id=options.out / f"step{step + 1}")
     export(model, options)

@@ -193,7 +193,7 @@ def _take_over(
 ) -> Literal["exact", "up to eps", "no"]:
     """The norms of the model go where the new scheme contains the old one (docs/upcycling.md)."""
     text = str(stack.scheme)
-    name = text.split("(")[0]
+    name = text.split("(", maxsplit=1)[0]
     if was == "olmo2":
         if name != "olmo2":
             return "no"

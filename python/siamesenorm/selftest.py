@@ -105,7 +105,8 @@ def _run(one: Pass, tensors: dict[str, Tensor], half: bool) -> dict[str, Tensor]
         *(numbers[name] for name in ("x_branch", "y_branch", "y_skip", "input_scale")),
         [norm in one.norms for norm in NORMS], [one.layer] * 4, [1e-5] * 4, half, leaves.get("gate"),
     )  # fmt: skip
-    made = {name: value for name, value in zip(("y_sum", "x_out", "input"), outputs) if value.requires_grad}
+    named = zip(("y_sum", "x_out", "input"), outputs, strict=False)  # and U, which has no gradient
+    made = {name: value for name, value in named if value.requires_grad}
     generator = torch.Generator().manual_seed(7)
     back = [torch.randn(value.shape, generator=generator).to(value.device, value.dtype) for value in made.values()]
     torch.autograd.backward(list(made.values()), back)
@@ -173,7 +174,8 @@ def _bandwidth(device: str, rows: int = 8192, width: int = 4096) -> None:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m siamesenorm.selftest", description=(__doc__ or "").split("\n\n")[0])
+    about = (__doc__ or "").split("\n\n", maxsplit=1)[0]
+    parser = argparse.ArgumentParser(prog="python -m siamesenorm.selftest", description=about)
     parser.add_argument("--interpret", action="store_true", help="on the CPU, in Triton's interpreter")
     options = parser.parse_args(arguments)
     device = "cpu" if options.interpret else "cuda"

@@ -41,7 +41,7 @@ def _launch(kernel, grid: tuple[int, ...], arguments: tuple, constants: dict, wa
 
 
 def _kinds(norms: Sequence[bool], layer: Sequence[bool]) -> list[int]:
-    return [(LAYER if is_layer else RMS) if there else NONE for there, is_layer in zip(norms, layer)]
+    return [(LAYER if is_layer else RMS) if there else NONE for there, is_layer in zip(norms, layer, strict=False)]
 
 
 def _dense(tensor: Tensor | None) -> Tensor | None:
@@ -108,7 +108,8 @@ def backward(tensors: dict, plan: dict, gradients: dict[str, Tensor]) -> dict[st
     parts = groups * group_parts
     summed = [name for name in SUMMED if name in gradients]
     sums = torch.empty(max(1, len(summed)), parts, cols, dtype=torch.float32, device=y.device)
-    places = {f"S_{short}": summed.index(name) if name in gradients else -1 for short, name in zip(SHORT, SUMMED)}
+    slots = zip(SHORT, SUMMED, strict=True)
+    places = {f"S_{short}": summed.index(name) if name in gradients else -1 for short, name in slots}
     affine = [given[name] for name in AFFINE_NAMES]
 
     def at(name: str) -> Tensor:
@@ -132,7 +133,7 @@ def backward(tensors: dict, plan: dict, gradients: dict[str, Tensor]) -> dict[st
     _launch(backward_kernel, (parts,), arguments, constants, _warps(cols))
     if not summed:
         return {}
-    totals = dict(zip(summed, _total(sums, y)))
+    totals = dict(zip(summed, _total(sums, y), strict=False))
     if "gate" in totals:
         of_gate = sums[summed.index("gate")].view(groups, group_parts, cols)
         totals["gate"] = _total(of_gate, y)

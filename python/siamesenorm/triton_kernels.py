@@ -17,8 +17,10 @@ triton_junction.py launches these, triton_ops.py registers them for CUDA. On the
 (TRITON_INTERPRET=1, set before triton is imported), which is how they are tested.
 """
 
-# In every kernel: *_ptr and what is written are dense [rows, cols]; gains, biases and scale [cols]; gate [samples, cols];
-# NORM_*: 0 absent, 1 RMSNorm, 2 LayerNorm; AFFINE: a bit for each gain and bias that is there, in the order of arguments.
+# In every kernel: *_ptr and what is written are dense [rows, cols]; gains, biases and scale [cols]; gate [samples,
+# cols]. NORM_*: 0 absent, 1 RMSNorm, 2 LayerNorm. AFFINE: a bit for each gain and bias that is there, in the order of
+# the arguments. The kernels are long because everything that may be absent is an `if` that the compiler decides.
+# ruff: noqa: PLR0912, PLR0915, RUF059
 import triton
 import triton.language as tl
 

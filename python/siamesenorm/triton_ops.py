@@ -70,7 +70,7 @@ def _forward(
     )  # fmt: skip
     plan = _plan(x_branch, y_branch, y_skip, input_scale, norms, layer, eps)
     tensors = {"branch": branch, "x": x, "y": y, "x_scale": x_scale, "gate": gate}
-    triton_junction.forward(tensors | dict(zip(triton_junction.AFFINE_NAMES, affine)), plan, made)
+    triton_junction.forward(tensors | dict(zip(triton_junction.AFFINE_NAMES, affine, strict=False)), plan, made)
     return made
 
 
@@ -97,7 +97,7 @@ def _backward(
     }  # fmt: skip
     # A gradient that is not wanted, or whose tensor is not there, has no elements.
     gradients = {name: made[slot] for slot, name in enumerate(SLOTS) if made[slot].numel() > 0}
-    tensors |= dict(zip(triton_junction.AFFINE_NAMES, affine))
+    tensors |= dict(zip(triton_junction.AFFINE_NAMES, affine, strict=False))
     totals = triton_junction.backward(tensors, plan, gradients)
     return [totals.get(name, made[slot]) for slot, name in enumerate(SLOTS)]
 

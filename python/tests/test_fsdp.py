@@ -12,7 +12,8 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLE = ROOT / "examples" / "python" / "train_fsdp.py"
-SMALL = "--width 32 --blocks 2 --heads 2 --context 16 --batch 4 --steps 6 --save-every 3 --lr 0.01".split()
+SIZES = {"width": 32, "blocks": 2, "heads": 2, "context": 16, "batch": 4, "steps": 6, "save-every": 3, "lr": 0.01}
+SMALL = [f"--{name}={value}" for name, value in SIZES.items()]
 
 
 def train(folder: Path, processes: int, *words: str) -> list[float]:
@@ -53,8 +54,9 @@ def test_one_process_goes_on_as_two(one_process: tuple[Path, list[float]], tmp_p
 def test_what_is_exported_is_a_checkpoint_of_the_engine(one_process: tuple[Path, list[float]], binary: str) -> None:
     """The engine reads it, and its loss on the training text is that of the trainer's last steps."""
     folder, losses = one_process
-    words = [binary, "eval", str(folder / "export"), "--json", "data.source=text", f"data.train={folder.parent / 'text'}"]
-    words += [f"data.val={folder.parent / 'text'}", "eval.batches=4"]
+    text = folder.parent / "text"
+    words = [binary, "eval", str(folder / "export"), "--json", "data.source=text", f"data.train={text}"]
+    words += [f"data.val={text}", "eval.batches=4"]
     run = subprocess.run(words, capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stderr
     assert abs(json.loads(run.stdout)["loss"] - losses[-1]) < 0.5

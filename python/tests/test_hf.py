@@ -77,7 +77,8 @@ def test_auto_class_loads_what_convert_wrote(tmp_path: Path) -> None:
     siamese("convert", tmp_path / "theirs", "--from", "hf", "--to", "hf", "-o", tmp_path / "hf")
     siamese("probe", tmp_path / "hf", "--inputs", tmp_path / "in.safetensors", "--out", tmp_path / "out.safetensors")
     environment = {**os.environ, "HF_HOME": str(tmp_path / "home"), "HF_HUB_OFFLINE": "1"}
-    words = [sys.executable, "-c", LOAD, *(str(tmp_path / name) for name in ("hf", "out.safetensors", "in.safetensors"))]
+    files = (str(tmp_path / name) for name in ("hf", "out.safetensors", "in.safetensors"))
+    words = [sys.executable, "-c", LOAD, *files]
     run = subprocess.run(words, capture_output=True, text=True, env=environment, check=False, cwd=tmp_path)
     assert run.returncode == 0, run.stderr
     assert float(run.stdout.splitlines()[-1]) < 1e-5

@@ -6,10 +6,11 @@ import os
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 
 def run(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """In a process of its own: the interpreter is chosen when triton is imported, and the CPU's kernels are replaced."""
+    """In a process of its own: the interpreter is chosen when triton is imported, and kernels are replaced."""
     return subprocess.run(
         [sys.executable, *words], capture_output=True, text=True, env={**os.environ, **environment}, check=False
     )
@@ -77,4 +78,39 @@ except RuntimeError as error:
 def test_modules_reach_the_kernels_through_the_dispatcher() -> None:
     """A whole ResidualStack with gradients; what no kernel covers is counted as plain; wrong shapes are refused."""
     result = run("-c", STACK)
+    assert result.returncode == 0, result.stderr
+
+
+COMPILE = """
+import torch, triton
+from triton.backends.compiler import GPUTarget
+from triton.compiler import ASTSource
+import siamesenorm
+from siamesenorm import selftest, triton_junction, triton_ops
+POINTERS = {torch.float32: "*fp32", torch.bfloat16: "*bf16"}
+TARGETS = {"ptx": GPUTarget("cuda", 80, 32), "amdgcn": GPUTarget("hip", "gfx942", 64)}
+made = set()
+def compile_instead(kernel, grid, arguments, constants, warps):
+    types = dict.fromkeys(constants, "constexpr")
+    for name, value in zip(kernel.arg_names, arguments):
+        is_tensor = isinstance(value, torch.Tensor)
+        types[name] = POINTERS[value.dtype] if is_tensor else "i32" if isinstance(value, int) else "fp32"
+    signature = {name: types[name] for name in kernel.arg_names}
+    for code, target in TARGETS.items():
+        source = ASTSource(fn=kernel, signature=signature, constexprs=constants)
+        built = triton.compile(source, target=target, options={"num_warps": warps})
+        assert len(built.asm[code]) > 1000
+        made.add((kernel.__name__, code))
+triton_junction._launch = compile_instead
+triton_ops.register("CPU")
+for one in selftest.PASSES:
+    if one.name in ("siamese", "all of it"):
+        selftest._run(one, selftest._tensors(one, (2, 3, 257), "cpu"), False)
+assert len(made) == 6, made
+"""
+
+
+def test_the_kernels_compile_for_gpus_without_one(tmp_path: Path) -> None:
+    """To PTX of sm_80 and machine code of gfx942: what the interpreter takes, a compiler might refuse."""
+    result = run("-c", COMPILE, TRITON_CACHE_DIR=str(tmp_path))
     assert result.returncode == 0, result.stderr

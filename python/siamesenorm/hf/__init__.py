@@ -44,7 +44,7 @@ class SiameseForCausalLM(modeling_siamese.SiameseForCausalLM):
     """
 
     scheme_class = EngineScheme
-    _keep_in_fp32_modules_strict = {"open", "close", "attention_junction", "ffn_junction"}
+    _keep_in_fp32_modules_strict = ("open", "close", "attention_junction", "ffn_junction")
 
 
 AutoConfig.register(SiameseConfig.model_type, SiameseConfig)

@@ -14,7 +14,7 @@ class SiameseConfig(PretrainedConfig):
     """`model`: the engine's model section, as in its config.yaml. The usual names of transformers read from it."""
 
     model_type = "siamesenorm"
-    keys_to_ignore_at_inference = ["past_key_values"]
+    keys_to_ignore_at_inference = ("past_key_values",)
 
     def __init__(self, model: dict | None = None, **kwargs):
         self.model = {**DEFAULTS, **(model or {})}

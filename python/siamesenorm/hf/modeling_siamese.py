@@ -304,7 +304,7 @@ class SiameseForCausalLM(PreTrainedModel, GenerationMixin):
     scheme_class = PlainScheme
     supports_gradient_checkpointing = True
     _supports_sdpa = True
-    _no_split_modules = ["Block"]
+    _no_split_modules = ("Block",)
 
     def __init__(self, config: SiameseConfig):
         super().__init__(config)
