@@ -116,8 +116,14 @@ pip_install() {
     die "the Python package $1 could not be installed into .venv ($(reason)); see $log"
 }
 
+# Headers for the binding of the Python package; Debian's own python3 keeps them in a package apart.
+has_python_headers() {
+  .venv/bin/python -c 'import os, sys, sysconfig; sys.exit(not os.path.exists(sysconfig.get_paths()["include"] + "/Python.h"))'
+}
+
 install_packages "${packages[@]}"
 check_versions
 [ "$(venv_version torch)" = "$torch_version" ] || pip_install "torch==$torch_version"
 [ -n "$(venv_version numpy)" ] || pip_install numpy
+has_python_headers || install_packages python3-dev
 say "ready"

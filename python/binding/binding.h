@@ -2,6 +2,13 @@
 // given; an error is a Python exception with one line (errors.cc), never the end of the process.
 #pragma once
 
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <pybind11/stl.h>
+
 #include <torch/csrc/utils/pybind.h>
 
 namespace siamese::python {

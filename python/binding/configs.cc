@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "python/binding/binding.h"
+
 #include "siamese/base/check.h"
 #include "siamese/config/fields.h"
 #include "siamese/config/load.h"

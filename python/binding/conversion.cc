@@ -3,6 +3,7 @@
 
 #include "python/binding/binding.h"
 #include "python/binding/engine_model.h"
+
 #include "siamese/base/check.h"
 #include "siamese/config/fields.h"
 #include "siamese/config/load.h"
@@ -59,8 +60,8 @@ std::vector<std::string> convert(const std::string& source, const std::string& l
   io::make_directory(fs::absolute(fs::path(folder) / "..").lexically_normal());
   io::AtomicDirectory aside(folder);
   io::write_file_atomic(aside.path() / io::kConfigFile, train::config_text(config));
-  io::write_tensor_files(aside.path(), converted.tensors,
-                         formats::metadata_of(formats::Layout::siamese, config.model), 0, converted.make);
+  io::write_tensor_files(aside.path(), converted.tensors, formats::metadata_of(formats::Layout::siamese, config.model),
+                         0, converted.make);
   aside.commit(train::check_free_for_weights(folder, overwrite));
   std::vector<std::string> lines;
   for (const auto& [key, value, why] : settings.assumed) lines.push_back(key + " " + value + ": " + why);

@@ -3,9 +3,10 @@
 #include <algorithm>
 #include <cmath>
 
+#include "python/binding/configs.h"
+
 #include <ATen/ATen.h>
 
-#include "python/binding/configs.h"
 #include "siamese/base/check.h"
 #include "siamese/eval/generate.h"
 #include "siamese/models/dit.h"
@@ -31,7 +32,8 @@ const at::Tensor& wanted(const char* what, const MaybeTensor& given) {
 }
 
 void expect_none(const char* what, const MaybeTensor& given, Family family) {
-  if (given) throw UsageError(std::string(what) + ": a model of family " + std::string(enum_text(family)) + " has none");
+  if (given)
+    throw UsageError(std::string(what) + ": a model of family " + std::string(enum_text(family)) + " has none");
 }
 
 }  // namespace
@@ -57,11 +59,11 @@ auto EngineModel::with(const Tensors& parameters, const TensorsByName& buffers, 
   {
     const std::lock_guard one_at_a_time(buffers_mutex_);
     for (const auto& [name, value] : buffers) {
-      const auto& list = model_->parameters().buffers();
-      const bool same = std::any_of(list.begin(), list.end(), [&, &name = name, &value = value](const auto& held) {
-        return held.name == name && held.value.is_same(value);
-      });
-      if (!same) model_->parameters().set(name, value);
+      bool held = false;
+      for (const auto& buffer : model_->parameters().buffers()) {
+        held = held || (buffer.name == name && buffer.value.is_same(value));
+      }
+      if (!held) model_->parameters().set(name, value);
     }
   }
   const nn::ParameterGuard guard(model_->parameters(), parameters);

@@ -2,9 +2,10 @@
 #include <exception>
 #include <new>
 
+#include "python/binding/binding.h"
+
 #include <torch/csrc/Exceptions.h>
 
-#include "python/binding/binding.h"
 #include "siamese/base/check.h"
 #include "siamese/train/failure_text.h"
 

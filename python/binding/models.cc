@@ -4,6 +4,7 @@
 #include "python/binding/binding.h"
 #include "python/binding/configs.h"
 #include "python/binding/engine_model.h"
+
 #include "siamese/base/check.h"
 #include "siamese/models/registry.h"
 #include "siamese/train/checkpoint.h"

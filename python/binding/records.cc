@@ -1,9 +1,9 @@
 // What a run recorded, as columns of numbers.
 #include <map>
 
+#include "python/binding/binding.h"
 #include <pybind11/numpy.h>
 
-#include "python/binding/binding.h"
 #include "siamese/base/check.h"
 #include "siamese/report/reader.h"
 

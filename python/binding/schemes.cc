@@ -1,16 +1,16 @@
 // The four verbs of every scheme as functions of tensors.
+#include "python/binding/binding.h"
+#include "python/binding/engine_model.h"
+#include "python/binding/scheme_keys.h"
+
 #include <ATen/ATen.h>
 
-#include "python/binding/binding.h"
-#include "python/binding/scheme_keys.h"
 #include "siamese/base/check.h"
 #include "siamese/base/join.h"
 #include "siamese/residual/registry.h"
 
 namespace siamese::python {
 namespace {
-
-using Tensors = std::vector<at::Tensor>;
 
 void expect_defined(const char* what, const at::Tensor& got) {
   if (!got.defined()) throw UsageError(std::string(what) + ": expected a tensor, got none");
@@ -40,10 +40,10 @@ Tensors open(const std::string& key, const Tensors& parameters, const at::Tensor
 Tensors read(const std::string& key, int64_t site, const Tensors& parameters, const Tensors& streams) {
   const auto scheme = known_scheme(key);
   expect_all_defined("parameters", parameters);
-  for (const auto& stream : streams) expect_defined("streams", stream);
-  auto [left, input] = scheme->functional.read(site, parameters, streams);
-  left.push_back(input);
-  return left;
+  expect_all_defined("streams", streams);
+  residual::FunctionalScheme::Read made = scheme->functional.read(site, parameters, streams);
+  made.streams.push_back(std::move(made.branch_input));
+  return std::move(made.streams);
 }
 
 Tensors write(const std::string& key, int64_t site, const Tensors& parameters, const Tensors& streams,
@@ -81,9 +81,9 @@ std::vector<std::tuple<std::string, std::string, at::Tensor>> initial_values(con
   const auto& functional = scheme->functional;
   const bool at_ends = place == -1;
   const auto& specs = at_ends ? functional.end_parameters() : functional.site_parameters(place);
-  const Tensors values = at_ends ? functional.initial_ends(seed)
-                                 : functional.initial_site(place, seed, {},
-                                                           junction_name(residual::site_at(place, scheme->blocks)));
+  const Tensors values =
+      at_ends ? functional.initial_ends(seed)
+              : functional.initial_site(place, seed, {}, junction_name(residual::site_at(place, scheme->blocks)));
   std::vector<std::tuple<std::string, std::string, at::Tensor>> list;
   for (size_t i = 0; i < specs.size(); ++i) {
     list.emplace_back(specs[i].name, std::string(enum_text(specs[i].kind)), values[i].detach());

@@ -3,10 +3,11 @@
 #include <exception>
 #include <memory>
 
-#include <ATen/Parallel.h>
-
 #include "python/binding/binding.h"
 #include "python/binding/configs.h"
+
+#include <ATen/Parallel.h>
+
 #include "siamese/ops/mode.h"
 #include "siamese/ops/operand.h"
 #include "siamese/report/report.h"

@@ -1,9 +1,10 @@
 // Initial weights of somebody else's layers, by the engine's rules.
 #include <cmath>
 
+#include "python/binding/binding.h"
+
 #include <ATen/ATen.h>
 
-#include "python/binding/binding.h"
 #include "siamese/base/check.h"
 #include "siamese/base/join.h"
 #include "siamese/nn/expect.h"
