@@ -6,6 +6,7 @@
 #include "python/binding/configs.h"
 
 #include <ATen/ATen.h>
+#include <c10/core/GradMode.h>
 
 #include "siamese/base/check.h"
 #include "siamese/eval/generate.h"

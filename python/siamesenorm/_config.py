@@ -10,7 +10,7 @@ from typing import Any
 Config = str | Path | Mapping[str, Any]
 """The name of a shipped recipe ("arithmetic-small"), a YAML file, or a dict of the same shape."""
 
-FOLDERS = [str(path) for path in (Path("configs"), Path(__file__).resolve().parent / "configs")]
+FOLDERS = [str(path) for path in (Path("configs"), Path(__file__).parent / "configs")]
 """Where recipes are looked up: ./configs, then those that came with the package."""
 
 

@@ -14,7 +14,7 @@ import torch
 
 TORCH = "2.13"  # whose binary interface the compiled part was built for
 
-_FOLDER = Path(__file__).resolve().parent
+_FOLDER = Path(__file__).parent
 _binding: ModuleType | None = None
 
 
