@@ -52,6 +52,11 @@ Tensors write(const std::string& key, int64_t site, const Tensors& parameters, c
   expect_all_defined("parameters", parameters);
   expect_all_defined("streams", streams);
   expect_width("branch", branch, scheme->width);
+  // A branch may wait for the next read, and there nobody would know whose it is.
+  if (!streams.empty() && branch.sym_sizes() != streams[0].sym_sizes()) {
+    throw UsageError(
+        c10::str("branch: expected the shape of the streams ", streams[0].sym_sizes(), ", got ", branch.sym_sizes()));
+  }
   return scheme->functional.write(site, parameters, streams, branch, gate.value_or(at::Tensor()));
 }
 

@@ -92,7 +92,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--config", default="", help="what the tensors do not tell: a recipe or YAML file")
     parser.add_argument("--overwrite", action="store_true", help="replace an earlier result that stands there")
     parser.add_argument("overrides", nargs="*", help="key=value, for any key of a config")
-    asked = parser.parse_args(arguments)
+    asked = parser.parse_intermixed_args(arguments)  # key=value may follow an option
     try:
         lines = convert(
             asked.source, asked.folder, asked.layout, key=asked.key, config=asked.config, overrides=asked.overrides,

@@ -29,7 +29,7 @@ def functions():
     module = binding()
     found = [(name, getattr(module, name)) for name in dir(module) if not name.startswith("_")]
     functions = [(name, thing) for name, thing in found if callable(thing) and not isinstance(thing, type)]
-    text = module.resolve_config('{"model": {"width": 8, "blocks": 1, "heads": 2, "context": 8}}', True, [], [])
+    text = module.resolve_config('{"model": {"width": 8, "blocks": 1, "heads": 2, "context": 32}}', True, [], [])
     model = module.EngineModel(text, 0)
     methods = [(f"EngineModel.{name}", getattr(model, name)) for name in ("forward", "hidden", "losses", "generate")]
     return [*functions, ("EngineModel", module.EngineModel), *methods]
@@ -83,7 +83,7 @@ def test_verbs_name_what_is_wrong():
         ("x: expected", lambda: stack.open(torch.zeros(2, 3, 7))),
         ("x: expected", lambda: stack.open(torch.zeros(2, 3, 8, dtype=torch.int64))),
         ("branch: expected", lambda: stack[0].write(read, torch.zeros(2, 3, 9))),
-        ("expected", lambda: stack[0].write(read, torch.zeros(2, 4, 8))),
+        ("branch: expected the shape of the streams", lambda: stack[0].write(read, torch.zeros(2, 4, 8))),
         ("expected", lambda: stack[0].read(streams[:1])),
         ("expected", lambda: stack.close(streams + streams)),
         ("sublayers: expected 2", lambda: stack(x, [])),

@@ -94,7 +94,7 @@ def test_eval_of_what_was_saved(tiny, binary, tmp_path):
 
 
 def test_fresh_weights_are_those_of_a_run(tiny, tmp_path):
-    tiny["optim"] = {"lr": 0.0}
+    tiny["optim"] = {"lr": 1e-30}  # a step that moves nothing
     sn.train(tiny, out=tmp_path / "run", progress=False, train__steps=1)
     trained = sn.load(tmp_path / "run").state_dict()
     fresh = sn.Model(tiny, train__steps=1)

@@ -83,7 +83,7 @@ def test_errors_are_pythons(tiny, tmp_path):
         sn.train(tiny, out=tmp_path / "run", model__widht=3)
     with pytest.raises(sn.UsageError, match="arithmetic-small"):
         sn.train("arithmetic-smal", out=tmp_path / "run")
-    with pytest.raises(OSError, match="text"):
+    with pytest.raises(OSError, match="missing.txt"):
         sn.train({"data": {"source": "text", "train": str(tmp_path / "missing.txt")}}, out=tmp_path / "run")
     with pytest.raises(sn.DataError, match="not a run directory"):
         sn.resume(tmp_path)

@@ -25,7 +25,7 @@ def pre(x, sublayers, p):
 def post(x, sublayers, p):
     for i, sublayer in enumerate(sublayers):
         x = testing.rms_norm(x + sublayer(x), p[f"{testing.junction_name(i)}.norm.weight"])
-    return x
+    return testing.rms_norm(x, p["close.norm.weight"])
 
 
 def siamese(x, sublayers, p, norm=testing.rms_norm):
