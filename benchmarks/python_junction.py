@@ -18,14 +18,12 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import siamesenorm as sn
 import torch
 from torch import Tensor, nn
 
-import siamesenorm as sn
-
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 import shapes
-
 
 
 class Norm(nn.Module):

@@ -20,7 +20,7 @@ _binding: ModuleType | None = None
 
 def check_torch(version: str) -> None:
     """ImportError in one sentence unless the compiled part fits this version of torch."""
-    if version.split("+")[0].rsplit(".", 1)[0] != TORCH:
+    if version.split("+", maxsplit=1)[0].rsplit(".", 1)[0] != TORCH:
         raise ImportError(
             f"siamesenorm: expected torch {TORCH}.x, for which its compiled part was built, got {version}: "
             f"pip install 'torch=={TORCH}.*', or build siamesenorm anew"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from torch import Tensor, nn
 
 
@@ -33,7 +35,7 @@ def attach(root: nn.Module, name: str, value: Tensor, kind: str | None) -> None:
 
 def tensor_at(root: nn.Module, path: tuple[str, ...]) -> Tensor:
     """The tensor at a path of names, as it is now."""
-    place = root
+    place: Any = root
     for name in path:
         place = getattr(place, name)
-    return place  # type: ignore[return-value]
+    return place

@@ -16,13 +16,13 @@ from ._native import binding
 @allow_in_graph
 def open_streams(key: str, ends: list[Tensor], x: Tensor) -> list[Tensor]:
     """Embedding -> streams."""
-    return binding().open(key, ends, x)  # type: ignore[no-any-return]
+    return binding().open(key, ends, x)
 
 
 @allow_in_graph
 def read_streams(key: str, site: int, parameters: list[Tensor], streams: list[Tensor]) -> list[Tensor]:
     """Streams -> streams, and the branch input as the last."""
-    return binding().read(key, site, parameters, streams)  # type: ignore[no-any-return]
+    return binding().read(key, site, parameters, streams)
 
 
 @allow_in_graph
@@ -30,10 +30,10 @@ def write_streams(
     key: str, site: int, parameters: list[Tensor], streams: list[Tensor], branch: Tensor, gate: Tensor | None
 ) -> list[Tensor]:
     """Streams, branch and gate -> streams."""
-    return binding().write(key, site, parameters, streams, branch, gate)  # type: ignore[no-any-return]
+    return binding().write(key, site, parameters, streams, branch, gate)
 
 
 @allow_in_graph
 def close_streams(key: str, ends: list[Tensor], streams: list[Tensor]) -> Tensor:
     """Streams -> final hidden state."""
-    return binding().close(key, ends, streams)  # type: ignore[no-any-return]
+    return binding().close(key, ends, streams)

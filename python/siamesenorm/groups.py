@@ -39,11 +39,11 @@ def parameter_kinds(module: nn.Module, kinds: Mapping[str, str] | None = None) -
             if id(parameter) in seen:
                 continue
             seen.add(id(parameter))
-            kind = given.pop(full, None) or _kind_in(owner, name)
-            if kind is None:
+            known = given.pop(full) if full in given else _kind_in(owner, name)
+            if known is None:
                 unknown.append(full)
             else:
-                found[full] = kind
+                found[full] = known
     if given:
         raise UsageError(f"kinds: expected names of parameters, got also {', '.join(given)}")
     if unknown:

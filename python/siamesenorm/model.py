@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from ._config import FOLDERS, Config, as_overrides, as_source
 from ._native import binding
@@ -76,12 +76,12 @@ class Model(Node):
         dit: noised latents [batch, channels, image, image], timesteps and labels int64 [batch]
              -> [batch, out channels, image, image].
         """
-        return self._engine.forward(self._values(), self._buffers_now(), x, timesteps, labels)  # type: ignore
+        return self._engine.forward(self._values(), self._buffers_now(), x, timesteps, labels)
 
     @torch.compiler.disable
     def hidden(self, x: Tensor) -> Tensor:
         """lm, moe: tokens int64 [batch, n] -> final hidden state [batch, n, width]; vit: images -> [batch, width]."""
-        return self._engine.hidden(self._values(), self._buffers_now(), x)  # type: ignore[no-any-return]
+        return self._engine.hidden(self._values(), self._buffers_now(), x)
 
     @torch.compiler.disable
     def losses(
@@ -104,12 +104,8 @@ class Model(Node):
         `position` in the run. recompute: blocks per segment computed again in backward. terms: z_loss, balance_loss,
         router_z_loss, the weights of further terms.
         """
-        return dict(
-            self._engine.losses(
-                self._values(), self._buffers_now(), x, labels, weights, targets, position, seed, recompute,
-                self.training, terms,
-            )  # fmt: skip
-        )
+        given = (x, labels, weights, targets, position, seed, recompute, self.training, terms)
+        return dict(self._engine.losses(self._values(), self._buffers_now(), *given))
 
     @torch.compiler.disable
     def generate(
@@ -128,13 +124,13 @@ class Model(Node):
         temperature 0 is greedy. `stop` ends a sequence and is not returned. Past the context a model with rotary
         positions slides, one with learned positions ends.
         """
-        lists = prompts.tolist() if isinstance(prompts, Tensor) else list(prompts)
+        lists: list[Any] = prompts.tolist() if isinstance(prompts, Tensor) else list(prompts)
         one = not lists or isinstance(lists[0], int)
+        asked = [lists] if one else [list(each) for each in lists]
         made = self._engine.generate(
-            self._values(), self._buffers_now(), [lists] if one else [list(each) for each in lists], max_tokens,
-            temperature, top_k, top_p, seed, stop,
-        )  # fmt: skip
-        return made[0] if one else made  # type: ignore[no-any-return]
+            self._values(), self._buffers_now(), asked, max_tokens, temperature, top_k, top_p, seed, stop
+        )
+        return made[0] if one else made
 
     def __getstate__(self) -> dict[str, Any]:
         state = dict(self.__dict__)

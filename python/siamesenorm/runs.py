@@ -87,7 +87,8 @@ def sweep(
     """Trains a grid of runs (a sweep file: config, set, variants, grid, record) into `out`, runs/<name> without one.
 
     Finished and recorded runs are skipped, interrupted ones continued. Returns {"dir", "report", "table"}: the folder,
-    its report.html and the results as a Markdown table. Ctrl-C saves and raises KeyboardInterrupt; the same call goes on.
+    its report.html and the results as a Markdown table. Ctrl-C saves and raises KeyboardInterrupt; the same call goes
+    on.
     """
     with _watching(progress) as watcher:
         return dict(

@@ -174,7 +174,7 @@ class ResidualStack(nn.Module):
         if not 0 <= index < len(self):
             raise IndexError(f"site: expected 0 to {len(self) - 1}, got {site}")
         kind = "attention_junction" if index % 2 == 0 else "ffn_junction"
-        return getattr(self.blocks[index // 2], kind)  # type: ignore[no-any-return]
+        return getattr(self.blocks[index // 2], kind)
 
     def forward(self, x: Tensor, sublayers: Sequence[Sublayer], checkpoint_every: int = 0) -> Tensor:
         """Embedding [batch, tokens, width] -> final hidden state, same shape.
@@ -192,7 +192,7 @@ class ResidualStack(nn.Module):
                 streams = checkpoint(self._run, streams, sublayers, first, last, use_reentrant=False)
             else:
                 streams = self._run(streams, sublayers, first, last)
-        return self.close(streams)  # type: ignore[no-any-return]
+        return self.close(streams)
 
     def _run(self, streams: Streams, sublayers: Sequence[Sublayer], first: int, last: int) -> Streams:
         for index in range(first, last):

@@ -72,7 +72,7 @@ def check_scheme(
 
     with torch.no_grad():
         for parameter in stack.parameters():
-            parameter += 0.3 * normal(*parameter.shape)
+            parameter.add_(normal(*parameter.shape), alpha=0.3)
     names = [name for name, _ in stack.named_parameters()]
     x = normal(batch, tokens, width).requires_grad_()
     weights = [(normal(width, width) / width**0.5).requires_grad_() for _ in range(2 * blocks)]
@@ -101,4 +101,4 @@ def _compare(what: str, ours: Tensor, theirs: Tensor, tolerance: float) -> None:
     apart = (ours - theirs).abs().max().item()
     size = theirs.abs().max().item()
     if not apart <= tolerance * max(size, 1e-3):
-        raise AssertionError(f"{what}: expected the equation's, got one that is {apart:.3g} apart (largest: {size:.3g})")
+        raise AssertionError(f"{what}: expected the equation's, got one {apart:.3g} apart (largest number: {size:.3g})")

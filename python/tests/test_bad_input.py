@@ -7,10 +7,9 @@ import subprocess
 import sys
 
 import pytest
+import siamesenorm as sn
 import torch
 from siamesenorm._native import binding, check_torch
-
-import siamesenorm as sn
 
 ROUNDS = 60
 

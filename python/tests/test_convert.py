@@ -8,11 +8,10 @@ import subprocess
 import sys
 
 import pytest
+import siamesenorm as sn
 import torch
 from safetensors_file import read
 from siamesenorm.convert import convert, main, read_pickle
-
-import siamesenorm as sn
 
 
 def official(fixtures, binary, tmp_path, family: str, layout: str) -> dict[str, torch.Tensor]:
@@ -36,8 +35,14 @@ def small_vit(tiny):
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("wrap", [lambda state: state, lambda state: {"model": state, "epoch": 3},
-                                  lambda state: {f"module.{name}": value for name, value in state.items()}])  # fmt: skip
+WRAPPED = {
+    "bare": lambda state: state,
+    "trainer": lambda state: {"model": state, "epoch": 3},
+    "parallel": lambda state: {f"module.{name}": value for name, value in state.items()},
+}
+
+
+@pytest.mark.parametrize("wrap", WRAPPED.values(), ids=WRAPPED)
 def test_deit_pickle_comes_back(wrap, small_vit, binary, tmp_path):
     sn.save(small_vit, tmp_path / "vit")
     state = official(tmp_path, binary, tmp_path, "vit", "official-deit")

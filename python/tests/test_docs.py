@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import re
 
+import siamesenorm as sn
 import torch
 from conftest import REPOSITORY
 from siamesenorm import testing
-
-import siamesenorm as sn
 
 BLOCKS = re.findall(r"```python\n(.*?)```", (REPOSITORY / "docs" / "python.md").read_text(encoding="utf-8"), re.DOTALL)
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import pytest
+import siamesenorm as sn
 import torch
 from torch import nn
-
-import siamesenorm as sn
 
 
 class Block(nn.Module):

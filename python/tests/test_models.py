@@ -7,11 +7,10 @@ import json
 import subprocess
 
 import pytest
+import siamesenorm as sn
 import torch
 from safetensors_file import read
 from siamesenorm._native import binding
-
-import siamesenorm as sn
 
 FAMILIES = ("lm", "moe", "vit", "dit")
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import pytest
-import torch
-
 import siamesenorm  # noqa: F401  (registers torch.ops.siamese)
+import torch
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])

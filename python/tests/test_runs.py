@@ -8,9 +8,8 @@ import subprocess
 
 import numpy as np
 import pytest
-import torch
-
 import siamesenorm as sn
+import torch
 
 
 def test_train_is_the_command_line(tiny, binary, tmp_path):
@@ -83,7 +82,7 @@ def test_errors_are_pythons(tiny, tmp_path):
         sn.train(tiny, out=tmp_path / "run", model__widht=3)
     with pytest.raises(sn.UsageError, match="arithmetic-small"):
         sn.train("arithmetic-smal", out=tmp_path / "run")
-    with pytest.raises(OSError, match="missing.txt"):
+    with pytest.raises(OSError, match=r"missing\.txt"):
         sn.train({"data": {"source": "text", "train": str(tmp_path / "missing.txt")}}, out=tmp_path / "run")
     with pytest.raises(sn.DataError, match="not a run directory"):
         sn.resume(tmp_path)

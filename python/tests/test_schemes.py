@@ -7,11 +7,10 @@ import io
 import math
 
 import pytest
+import siamesenorm as sn
 import torch
 from siamesenorm import testing
 from torch import nn
-
-import siamesenorm as sn
 
 SCHEMES = [*sn.schemes(), "siamese(x=hybrid)", "siamese(form=write)", "hybrid(first=pre)"]
 
