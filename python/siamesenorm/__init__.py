@@ -13,7 +13,7 @@ from . import _native
 from .errors import DataError, DivergedError, MachineError, UsageError
 from .groups import KINDS, init_, param_groups, parameter_kinds
 from .model import Model, load, save
-from .runs import read_run, report, resume, sweep, train
+from .runs import read_run, report, resume, train
 from .scheme import Scheme, Site, Streams, canonical_scheme, schemes
 from .stack import Junction, ResidualStack
 
@@ -43,6 +43,5 @@ __all__ = [
     "resume",
     "save",
     "schemes",
-    "sweep",
     "train",
 ]
