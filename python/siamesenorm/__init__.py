@@ -15,7 +15,7 @@ from .groups import KINDS, init_, param_groups, parameter_kinds
 from .kernels import kernel_counts, register_kernels
 from .model import Model, load, save
 from .patch import Patched, patch
-from .runs import read_run, report, resume, sweep, train
+from .runs import read_run, report, resume, train
 from .scheme import Scheme, Site, Streams, canonical_scheme, schemes
 from .stack import Junction, ResidualStack
 
@@ -49,6 +49,5 @@ __all__ = [
     "resume",
     "save",
     "schemes",
-    "sweep",
     "train",
 ]

@@ -74,25 +74,3 @@ def _as_frame(columns: Mapping[str, Any], frame: bool | None) -> Any:
             raise
         return dict(columns)
     return pandas.DataFrame(columns)
-
-
-def sweep(
-    sweep: str | Path,
-    *,
-    out: str | Path | None = None,
-    record: str | Path | None = None,
-    progress: bool | Watcher = True,
-    **overrides: Any,
-) -> dict[str, Any]:
-    """Trains a grid of runs (a sweep file: config, set, variants, grid, record) into `out`, runs/<name> without one.
-
-    Finished and recorded runs are skipped, interrupted ones continued. Returns {"dir", "report", "table"}: the folder,
-    its report.html and the results as a Markdown table. Ctrl-C saves and raises KeyboardInterrupt; the same call goes
-    on.
-    """
-    with _watching(progress) as watcher:
-        return dict(
-            binding().sweep(
-                str(sweep), as_overrides(overrides), FOLDERS, str(out or ""), str(record or ""), watcher
-            )
-        )

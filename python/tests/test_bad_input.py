@@ -84,7 +84,7 @@ def test_verbs_name_what_is_wrong():
         ("branch: expected", lambda: stack[0].write(read, torch.zeros(2, 3, 9))),
         ("branch: expected the shape of the streams", lambda: stack[0].write(read, torch.zeros(2, 4, 8))),
         ("expected", lambda: stack[0].read(streams[:1])),
-        ("expected", lambda: stack.close(streams + streams)),
+        ("expected", lambda: stack.close(streams * 3)),
         ("sublayers: expected 2", lambda: stack(x, [])),
         ("width: expected", lambda: sn.ResidualStack("siamese", width=0, blocks=1)),
         ("blocks: expected", lambda: sn.ResidualStack("siamese", width=8, blocks=2**40)),
