@@ -1,8 +1,9 @@
 // Matrix products whose bits do not depend on the number of threads. A large one of floats goes to oneDNN, which sums
-// each element in one order however it is cut, or, where MKL is faster, to that in tiles; x w^T of few rows is a kernel of ours, where an element is one sum
-// (kernels/row_product.h); everything else is cut here by its shape alone, and each part is a library's product on one
-// thread (ops/one_thread.h). Operands of bfloat16 give a result of bfloat16, summed in float32 and rounded once; where
-// this CPU multiplies none, and for small products, they are widened first. Below autograd.
+// each element in one order however it is cut, or, where MKL is faster, to that in tiles; x w^T of few rows is a kernel
+// of ours, where an element is one sum (kernels/row_product.h); everything else is cut here by its shape alone, and
+// each part is a library's product on one thread (ops/one_thread.h). Operands of bfloat16 give a result of bfloat16,
+// summed in float32 and rounded once; where this CPU multiplies none, and for small products, they are widened first.
+// Below autograd.
 #pragma once
 
 #include <ATen/core/Tensor.h>
