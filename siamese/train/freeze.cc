@@ -11,8 +11,11 @@ namespace siamese::train {
 namespace freeze_detail {
 
 [[noreturn]] void refuse(const std::string& entry, const nn::Parameters& parameters) {
-  std::vector<std::string> choices = enum_choices<nn::ParameterKind>();
-  for (const auto& parameter : parameters.list()) choices.push_back(parameter.name);
+  std::vector<std::string> choices;
+  for (const auto& parameter : parameters.list()) {
+    choices.emplace_back(enum_text(parameter.kind));
+    choices.push_back(parameter.name);
+  }
   throw UsageError("optim.freeze: expected a kind or a pattern of names that some parameter of this model has, got '" +
                    entry + "'" + did_you_mean(entry.starts_with('!') ? entry.substr(1) : entry, choices));
 }

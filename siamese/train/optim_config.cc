@@ -1,5 +1,7 @@
 #include "siamese/train/optim_config.h"
 
+#include <utility>
+
 #include "siamese/base/check.h"
 #include "siamese/config/fields.h"
 
@@ -33,6 +35,8 @@ auto value_of(const PerKind& values, nn::ParameterKind kind) {
 }  // namespace optim_config
 
 std::string kind_key(nn::ParameterKind kind) { return "parameters." + std::string(enum_text(kind)); }
+
+config::Use of_optimizer(OptimizerName name) { return config::for_values("optim.name", {name}); }
 
 config::Use of_kind(nn::ParameterKind kind) {
   config::Use use = config::with({kind_key(kind)});

@@ -15,6 +15,8 @@ namespace siamese::train {
 
 enum class OptimizerName { adamw, muon };
 
+config::Use of_optimizer(OptimizerName name);
+
 // Where the model has parameters of a kind. How many there are is known only with the model: a key of its own among the
 // texts that uses are judged by (config.cc, use_facts).
 config::Use of_kind(nn::ParameterKind kind);
@@ -112,7 +114,7 @@ struct OptimConfig {
     visit("schedule", self.schedule, "");
     visit("decay", self.decay, {"", config::with({"optim.weight_decay"})});
     visit("lr_scale", self.lr_scale, "");
-    visit("muon", self.muon, {"", config::for_values("optim.name", {OptimizerName::muon})});
+    visit("muon", self.muon, {"", of_optimizer(OptimizerName::muon)});
   }
 };
 

@@ -202,8 +202,8 @@ TEST(Freeze, EntriesAreGoneThroughInOrder) {
     }
     return "taken";
   };
-  EXPECT_EQ(refusal({"linear", "gian"}),
-            "optim.freeze: expected a kind or a pattern of names that some parameter of this model has, got 'gian' "
+  EXPECT_EQ(refusal({"linear", "gainn"}),
+            "optim.freeze: expected a kind or a pattern of names that some parameter of this model has, got 'gainn' "
             "(did you mean 'gain'?)");
   EXPECT_NE(refusal({"scalar"}).find("got 'scalar'"), std::string::npos);  // a kind that is not there
   EXPECT_NE(refusal({"*", "!blocks.*"}).find("got '!blocks.*'"), std::string::npos);
