@@ -14,6 +14,8 @@
 #include "siamese/config/load.h"
 #include "siamese/models/registry.h"
 #include "siamese/train/config.h"
+#include "siamese/train/freeze.h"
+#include "siamese/train/optimizer.h"
 #include "siamese/train/record_facts.h"
 
 namespace siamese::cli {
@@ -68,6 +70,8 @@ void check_config(const ConfigArguments& arguments) {
   for (const auto& parameter : model->parameters().list()) {
     if (parameter.kind == nn::ParameterKind::embedding) embeddings += static_cast<double>(parameter.value.numel());
   }
+  train::freeze(config.optim.freeze, model->parameters());
+  const double update_flops = train::optimizer_flops(config.optim, model->parameters());
   const double step_flops = train::step_flops(*model, config);
   const double tokens =
       static_cast<double>(config.train.batch * config.model.context) * static_cast<double>(config.train.steps);
@@ -79,10 +83,13 @@ void check_config(const ConfigArguments& arguments) {
                                      short_count(embeddings), active < count ? ", active " + short_count(active) : "")},
                         {"tokens", fmt::format("{} in {} steps of {} {}", short_count(tokens), config.train.steps,
                                                config.train.batch, config.model.sees_images() ? "images" : "samples")},
-                        {"FLOPs", fmt::format("{} a step, {} in all", short_count(step_flops),
+                        {"FLOPs", fmt::format("{} a step{}, {} in all", short_count(step_flops),
+                                              update_flops > 0 ? " (the update " + short_count(update_flops) + ")" : "",
                                               short_count(step_flops * static_cast<double>(config.train.steps)))},
                         {"memory", fmt::format("{} bytes of weights, gradients{} moments (float32)",
-                                               short_count((config.train.ema > 0 ? 20 : 16) * count),
+                                               short_count(sizeof(float) *
+                                                           (train::numbers_kept(config.optim, model->parameters()) +
+                                                            (config.train.ema > 0 ? count : 0))),
                                                config.train.ema > 0 ? ", averages and" : " and")}})
                 .c_str());
 }

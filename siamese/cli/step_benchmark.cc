@@ -85,9 +85,10 @@ StepBenchmark benchmark_step(train::RunConfig config, const StepBenchmarkOptions
   train::Trainer trainer(config);
   result.parameters = trainer.model().parameters().count();
   result.tokens = config.train.batch * config.model.context;
-  result.step_gflop = 3 * trainer.model().forward_flops(config.train.batch) * 1e-9;
-  constexpr double kCopies = 4;  // parameters, gradients, two moments
-  result.state_mb = kCopies * sizeof(float) * static_cast<double>(result.parameters) / (1 << 20);
+  result.step_gflop = (3 * trainer.model().forward_flops(config.train.batch) +
+                       train::optimizer_flops(config.optim, trainer.model().parameters())) *
+                      1e-9;
+  result.state_mb = sizeof(float) * train::numbers_kept(config.optim, trainer.model().parameters()) / (1 << 20);
   for (int64_t i = 0; i < options.warmup; ++i) step_benchmark::timed_step(trainer);
   for (int64_t i = 0; i < options.steps; ++i) {
     const auto step = step_benchmark::timed_step(trainer);

@@ -24,10 +24,10 @@ struct StepBenchmark {
   std::string device;
   std::string precision;
   std::vector<double> step_ms;
-  double step_gflop = 0;   // matrix products and attention, forward and backward
+  double step_gflop = 0;   // matrix products and attention, forward and backward, and products of the update
   double idle_rss_mb = 0;  // before the model was made
   double peak_rss_mb = 0;
-  double state_mb = 0;  // parameters, gradients and both moments
+  double state_mb = 0;  // parameters, gradients and moments
   // What the CPU gives at best, measured right after the steps; NaN for a step on another device.
   double fma_gflops = std::numeric_limits<double>::quiet_NaN();
   double loss = 0;                        // of the last timed step

@@ -148,7 +148,7 @@ namespace {
 bool is_of_the_function(std::string_view key, const models::ModelConfig& saved, const models::ModelConfig& now) {
   if (key == "context") return saved.positions != models::Positions::rope;  // no more than how much is seen at once
   if (key == "label_dropout") return (saved.label_dropout > 0) != (now.label_dropout > 0);
-  return key != "drop_path";
+  return key != "drop_path" && !key.starts_with("dropout.");
 }
 
 }  // namespace

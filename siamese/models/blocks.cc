@@ -36,13 +36,20 @@ Blocks::Blocks(const nn::Scope& root, const Stack& stack, const ModelConfig& con
   }
 }
 
-SublayerOutput Blocks::operator()(const residual::Site& site, const at::Tensor& given, const Sequence& sequence) const {
+SublayerOutput Blocks::operator()(const residual::Site& site, const at::Tensor& input, const Sequence& sequence) const {
+  SublayerOutput output = computed(site, input, sequence);
+  output.branch.value = sequence.dropping.branch(site)(output.branch.value);
+  return output;
+}
+
+SublayerOutput Blocks::computed(const residual::Site& site, const at::Tensor& given, const Sequence& sequence) const {
   const at::Tensor input = ops::to_operand(given);
   const auto block = static_cast<size_t>(site.block);
   if (site.kind == residual::SiteKind::attention) {
     const nn::RotaryTables* const rotary = sequence.rotary.cos.defined() ? &sequence.rotary : nullptr;
     const nn::KeyValues* const held = sequence.cache != nullptr ? &(*sequence.cache)[block] : nullptr;
-    return {.branch = {attentions_[block](input, rotary, sequence.past, held), {}}};
+    const nn::Dropout dropout = sequence.dropping.attention(site);
+    return {.branch = {attentions_[block](input, rotary, sequence.past, held, dropout), {}}};
   }
   if (experts_.empty()) return {.branch = {feed_forwards_[block](input), {}}};
   const nn::ExpertsResult result = experts_[block](input);

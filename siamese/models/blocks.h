@@ -7,6 +7,7 @@
 #include <ATen/core/Tensor.h>
 
 #include "siamese/models/config.h"
+#include "siamese/models/dropping.h"
 #include "siamese/models/stack.h"
 #include "siamese/nn/attention.h"
 #include "siamese/nn/experts.h"
@@ -22,6 +23,7 @@ struct Sequence {
   // Generation only: tokens of each sequence before these, and what is kept of them in every block.
   at::IntArrayRef past = {};
   const std::vector<nn::KeyValues>* cache = nullptr;
+  Dropping dropping = {};  // training only
 };
 
 class Blocks {
@@ -33,6 +35,8 @@ class Blocks {
   SublayerOutput operator()(const residual::Site& site, const at::Tensor& input, const Sequence& sequence = {}) const;
 
  private:
+  SublayerOutput computed(const residual::Site& site, const at::Tensor& input, const Sequence& sequence) const;
+
   std::vector<nn::Attention> attentions_;
   std::vector<nn::FeedForward> feed_forwards_;
   std::vector<nn::Experts> experts_;  // instead, for moe

@@ -49,6 +49,9 @@ void check_ranges(const ModelConfig& config) {
   require_size_or_0("channels", config.channels, 1 << 12);
   require_size_or_0("classes", config.classes);
   const auto share = [](double value) { return value >= 0 && value < 1; };
+  require_number("dropout.embedding", config.dropout.embedding, "a share from 0 to below 1", share);
+  require_number("dropout.attention", config.dropout.attention, "a share from 0 to below 1", share);
+  require_number("dropout.branch", config.dropout.branch, "a share from 0 to below 1", share);
   require_number("drop_path", config.drop_path, "a share from 0 to below 1", share);
   require_number("label_dropout", config.label_dropout, "a share from 0 to below 1", share);
   const auto positive = [](double value) { return value > 0; };

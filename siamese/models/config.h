@@ -25,6 +25,20 @@ inline config::Use for_images() { return for_family({Family::vit, Family::dit});
 config::Use for_context();
 config::Use for_rope();
 
+// Chances in training, in every family (dropping.h).
+struct DropoutConfig {
+  double embedding = 0;
+  double attention = 0;
+  double branch = 0;
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit&& visit) {
+    visit("embedding", self.embedding, "chance that an element of the embedding is dropped in training");
+    visit("attention", self.attention, "chance that a weight of attention is dropped in training");
+    visit("branch", self.branch, "chance that an element of a branch's result is dropped in training");
+  }
+};
+
 struct ModelConfig {
   Family family = Family::lm;
   std::string residual = "siamese";
@@ -51,6 +65,7 @@ struct ModelConfig {
   int64_t patch = 4;
   int64_t channels = 0;
   int64_t classes = 0;
+  DropoutConfig dropout;
   double drop_path = 0;
   double label_dropout = 0.1;
   bool learn_sigma = true;
@@ -84,6 +99,7 @@ struct ModelConfig {
     visit("patch", self.patch, {"rows and columns of a patch; must divide image", for_images()});
     visit("channels", self.channels, {"of an image or latent; 0 = as many as the data has", for_images()});
     visit("classes", self.classes, {"0 = as many as the data has", for_images()});
+    visit("dropout", self.dropout, "");
     visit("drop_path", self.drop_path,
           {"chance that a sample skips the last block's branches; earlier ones less", for_family({Family::vit})});
     visit("label_dropout", self.label_dropout,

@@ -58,19 +58,26 @@ DiffusionTransformer::DiffusionTransformer(const ModelConfig& config, const nn::
   blocks_ = std::make_shared<const Blocks>(root, *stack_, config, initializer);
   for (int64_t block = 0; block < config.blocks; ++block) {
     const nn::Scope scope = root.child("blocks").child(std::to_string(block)).child("modulation");
-    modulations_.emplace_back(scope, config.width, 6 * config.width, true, nn::Init::zeros());
+    modulations_.emplace_back(scope, config.width, 6 * config.width, true, nn::Init::zeros(),
+                              std::vector<int64_t>(6, config.width));
   }
   nn::NormSpec plain_norm = config.norm_spec();
   plain_norm.affine = false;
   const nn::Scope last = root.child("final");
   final_norm_ = nn::Norm(last.child("norm"), config.width, plain_norm);
-  final_modulation_ = nn::Linear(last.child("modulation"), config.width, 2 * config.width, true, nn::Init::zeros());
+  final_modulation_ = nn::Linear(last.child("modulation"), config.width, 2 * config.width, true, nn::Init::zeros(),
+                                 {config.width, config.width});
   final_ = nn::Linear(last.child("out"), config.width, config.patch * config.patch * out_channels(), true,
-                      nn::Init::zeros());
+                      nn::Init::zeros(), /*matrices=*/{});
 }
 
 at::Tensor DiffusionTransformer::output(const at::Tensor& x, const at::Tensor& timesteps, const at::Tensor& labels,
                                         const StackOptions& options) const {
+  return output(x, timesteps, labels, options, {});
+}
+
+at::Tensor DiffusionTransformer::output(const at::Tensor& x, const at::Tensor& timesteps, const at::Tensor& labels,
+                                        const StackOptions& options, const Dropping& dropping) const {
   nn::expect_shape("images", x, {-1, config_.channels, config_.image, config_.image});
   nn::expect_indices("timesteps", timesteps, {x.size(0)}, diffusion_.steps());
   nn::expect_indices("labels", labels, {x.size(0)}, labels_.weight().value().size(0));
@@ -79,18 +86,18 @@ at::Tensor DiffusionTransformer::output(const at::Tensor& x, const at::Tensor& t
   const at::Tensor embedded = patches_(x.to(here)) + positions_.value().to(here);
   std::vector<at::Tensor> of_blocks;
   for (const auto& modulation : modulations_) of_blocks.push_back(modulation(condition));
-  const auto sublayer = [blocks = blocks_](const residual::Site& site, const at::Tensor& read,
-                                           const std::vector<at::Tensor>& conditions) {
+  const auto sublayer = [blocks = blocks_, dropping](const residual::Site& site, const at::Tensor& read,
+                                                     const std::vector<at::Tensor>& conditions) {
     // Shift, scale, gate of attention, then of the feed-forward.
     const auto vectors = conditions[static_cast<size_t>(site.block)].chunk(6, 1);
     const size_t first = site.kind == residual::SiteKind::attention ? 0 : 3;
     const at::Tensor input = ops::modulate(read, vectors[first], vectors[first + 1]);
-    SublayerOutput result = (*blocks)(site, input);
+    SublayerOutput result = (*blocks)(site, input, {.dropping = dropping});
     result.branch.gate = vectors[first + 2].unsqueeze(1);
     result.input = input;
     return result;
   };
-  const at::Tensor state = (*stack_)(embedded, sublayer, options, of_blocks).hidden;
+  const at::Tensor state = (*stack_)(dropping.embedding()(embedded), sublayer, options, of_blocks).hidden;
   const auto last = final_modulation_(condition).chunk(2, 1);
   return nn::images_of(final_.rounded(ops::modulate(final_norm_(state), last[0], last[1])), config_.patch,
                        out_channels());
@@ -122,7 +129,8 @@ Losses DiffusionTransformer::losses(const Inputs& inputs, const LossOptions& opt
         rows, [&](int64_t row) { return random_uniform(seed, position(row), 0) < config_.label_dropout ? 1 : 0; });
     labels = labels.masked_fill(hidden.to(labels.device(), at::kBool), null_label());
   }
-  const at::Tensor predicted = output(noised, timesteps, labels, options.stack);
+  const Dropping dropping = dropping_of(config_, inputs, options);
+  const at::Tensor predicted = output(noised, timesteps, labels, options.stack, dropping);
   const DiffusionTerms terms = diffusion_.losses(predicted, images, noised, timesteps, noise, config_.learn_sigma);
   const at::Tensor mse = ops::fixed_sum(terms.mse) / options.normalizer;
   Losses losses{.objective = mse, .loss = {}, .extra = {{"mse", mse.detach()}}, .expert_counts = {}};

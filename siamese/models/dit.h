@@ -52,6 +52,9 @@ class DiffusionTransformer : public Model {
   const ModelConfig& config() const { return config_; }
 
  private:
+  at::Tensor output(const at::Tensor& x, const at::Tensor& timesteps, const at::Tensor& labels,
+                    const StackOptions& options, const Dropping& dropping) const;
+
   ModelConfig config_;
   Diffusion diffusion_;
   std::unique_ptr<Stack> stack_;

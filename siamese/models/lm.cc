@@ -58,11 +58,12 @@ at::Tensor LanguageModel::embed_after(const at::Tensor& tokens, const LmCache& c
   return embedded + at::stack(rows);
 }
 
-StackOutput LanguageModel::run(const at::Tensor& given, const StackOptions& options, LmCache* cache) const {
+StackOutput LanguageModel::run(const at::Tensor& given, const StackOptions& options, LmCache* cache,
+                               const Dropping& dropping) const {
   nn::expect_indices("tokens", given, {-1, -1}, config_.vocab);
   const int64_t count = given.size(1);
   const at::Tensor tokens = given.to(embedding_.weight().value().device());
-  Sequence sequence;
+  Sequence sequence{.dropping = dropping};
   at::Tensor embedded;
   if (cache != nullptr) {
     check_cache(given, options, *cache);
@@ -80,7 +81,7 @@ StackOutput LanguageModel::run(const at::Tensor& given, const StackOptions& opti
                                                      const std::vector<at::Tensor>&) {
     return (*blocks)(site, input, sequence);
   };
-  StackOutput output = (*stack_)(embedded, sublayer, options);
+  StackOutput output = (*stack_)(dropping.embedding()(embedded), sublayer, options);
   if (cache != nullptr) {
     for (int64_t& past : cache->past) past += count;
   }
@@ -104,7 +105,8 @@ at::Tensor LanguageModel::tokens_of(const Inputs& inputs) const {
 Losses LanguageModel::losses(const Inputs& inputs, const LossOptions& options) const {
   const at::Tensor tokens = tokens_of(inputs);
   const int64_t count = tokens.size(1) - 1;  // tokens that have a next one
-  const StackOutput output = run(tokens.narrow(1, 0, count), options.stack, nullptr);
+  const Dropping dropping = dropping_of(config_, inputs, options);
+  const StackOutput output = run(tokens.narrow(1, 0, count), options.stack, nullptr, dropping);
   const at::Tensor targets = tokens.narrow(1, 1, count).reshape({-1});
   at::Tensor weights;
   if (inputs.weights.defined()) {

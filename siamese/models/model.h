@@ -31,7 +31,7 @@ struct LossOptions {
   double z_loss = 0;         // weight of the squared log-normaliser of the head
   double balance_loss = 0;   // weight of the routers' load-balancing loss
   double router_z_loss = 0;  // weight of the routers' squared log-normaliser
-  bool training = false;     // drop-path and label dropout act
+  bool training = false;     // dropout, drop-path and label dropout act
   uint64_t seed = 0;         // of what is random in a pass
 };
 

@@ -25,13 +25,13 @@ VisionTransformer::VisionTransformer(const ModelConfig& config, const nn::InitCo
           .add("weight", nn::ParameterKind::embedding, {config.context, config.width}, initializer.embedding());
   stack_ = make_stack(root, config);
   blocks_ = std::make_shared<const Blocks>(root, *stack_, config, initializer);
-  head_ = nn::Linear(root.child("head"), config.width, config.classes, true, initializer.head());
+  head_ = nn::Linear(root.child("head"), config.width, config.classes, true, initializer.head(), {});
 }
 
-at::Tensor VisionTransformer::Dropping::kept(const residual::Site& site, int64_t batch,
+at::Tensor VisionTransformer::DropPath::kept(const residual::Site& site, int64_t batch,
                                              const at::TensorOptions& streams) const {
   const double depth = site.blocks > 1 ? static_cast<double>(site.block) / static_cast<double>(site.blocks - 1) : 0;
-  const double chance = drop_path * depth;
+  const double chance = last * depth;
   if (chance == 0) return {};
   const uint64_t key = seed ^ hash_text("drop_path");
   const at::Tensor mask = at::empty({batch, 1, 1}, at::kDouble);
@@ -44,23 +44,23 @@ at::Tensor VisionTransformer::Dropping::kept(const residual::Site& site, int64_t
 }
 
 at::Tensor VisionTransformer::features(const at::Tensor& images, const StackOptions& options) const {
-  return features(images, options, {});
+  return features(images, options, {}, {});
 }
 
-at::Tensor VisionTransformer::features(const at::Tensor& images, const StackOptions& options,
+at::Tensor VisionTransformer::features(const at::Tensor& images, const StackOptions& options, const DropPath& path,
                                        const Dropping& dropping) const {
   nn::expect_shape("images", images, {-1, config_.channels, config_.image, config_.image});
   const int64_t batch = images.size(0);
   const at::Tensor first = ops::for_each_row(class_token_.value(), {batch, 1});
   const at::Tensor embedded =
       ops::add_to_each(at::cat({first, patches_(images.to(parameters().options()))}, 1), positions_.value());
-  const auto sublayer = [blocks = blocks_, dropping, streams = embedded.options()](
+  const auto sublayer = [blocks = blocks_, path, dropping, streams = embedded.options()](
                             const residual::Site& site, const at::Tensor& input, const std::vector<at::Tensor>&) {
-    SublayerOutput output = (*blocks)(site, input);
-    output.branch.gate = dropping.kept(site, input.size(0), streams);
+    SublayerOutput output = (*blocks)(site, input, {.dropping = dropping});
+    output.branch.gate = path.kept(site, input.size(0), streams);
     return output;
   };
-  return (*stack_)(embedded, sublayer, options).hidden.select(1, 0);
+  return (*stack_)(dropping.embedding()(embedded), sublayer, options).hidden.select(1, 0);
 }
 
 at::Tensor VisionTransformer::logits(const at::Tensor& features) const { return head_.rounded(features.contiguous()); }
@@ -71,8 +71,9 @@ at::Tensor VisionTransformer::labels_of(const Inputs& inputs, const at::Tensor& 
 }
 
 Losses VisionTransformer::losses(const Inputs& inputs, const LossOptions& options) const {
-  const Dropping dropping{options.training ? config_.drop_path : 0, options.seed, inputs.first_position};
-  const at::Tensor state = features(inputs.images, options.stack, dropping);
+  const DropPath path{options.training ? config_.drop_path : 0, options.seed, inputs.first_position};
+  const Dropping dropping = dropping_of(config_, inputs, options);
+  const at::Tensor state = features(inputs.images, options.stack, path, dropping);
   const at::Tensor log_shares = at::log_softmax(logits(state), -1);
   at::Tensor wanted;
   if (inputs.targets.defined()) {

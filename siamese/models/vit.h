@@ -35,9 +35,9 @@ class VisionTransformer : public Model {
  private:
   // Checked and on the output's device.
   at::Tensor labels_of(const Inputs& inputs, const at::Tensor& output) const;
-  // What drops branches; none in evaluation.
-  struct Dropping {
-    double drop_path = 0;
+  // What drops whole branches; none in evaluation.
+  struct DropPath {
+    double last = 0;  // chance in the last block
     uint64_t seed = 0;
     uint64_t first_position = 0;
 
@@ -45,7 +45,8 @@ class VisionTransformer : public Model {
     // that of the branch: such a gate is part of the junction's pass.
     at::Tensor kept(const residual::Site& site, int64_t batch, const at::TensorOptions& streams) const;
   };
-  at::Tensor features(const at::Tensor& images, const StackOptions& options, const Dropping& dropping) const;
+  at::Tensor features(const at::Tensor& images, const StackOptions& options, const DropPath& path,
+                      const Dropping& dropping) const;
 
   ModelConfig config_;
   std::unique_ptr<Stack> stack_;

@@ -4,6 +4,7 @@
 
 #include "siamese/nn/expect.h"
 #include "siamese/ops/cached_attention.h"
+#include "siamese/ops/dropped_attention.h"
 #include "siamese/ops/operand.h"
 
 namespace siamese::nn {
@@ -19,7 +20,7 @@ Attention::Attention(const Scope& scope, const AttentionShape& shape, AttentionN
   const int64_t kv_width = shape.kv_heads * head_dim;
   const int64_t qkv_width = shape.width + 2 * kv_width;
   qkv_ = Linear(scope.child("qkv"), shape.width, qkv_width, shape.bias,
-                initializer.input_projection(shape.width, qkv_width));
+                initializer.input_projection(shape.width, qkv_width), {shape.width, kv_width, kv_width});
   scale_rows(qkv_.weight(), shape.width + kv_width, qkv_width, factors.input);
   out_ = Linear(scope.child("out"), shape.width, shape.width, shape.bias,
                 initializer.output_projection(shape.width, shape.width, block, factors.depth_factor));
@@ -60,18 +61,25 @@ ops::AttentionArguments Attention::arguments(const RotaryTables* rotary) const {
   return arguments;
 }
 
+at::Tensor Attention::mixed(const at::Tensor& qkv, const RotaryTables* rotary, const Dropout& dropout) const {
+  if (!dropout.acts()) return ops::attention(qkv, arguments(rotary));
+  const int64_t tokens = qkv.size(1);
+  const at::Tensor dropped = dropout.dropped({qkv.size(0), shape_.heads, tokens, tokens}, qkv.device());
+  return ops::dropped_attention(qkv, arguments(rotary), dropped, dropout.chance);
+}
+
 at::Tensor Attention::operator()(const at::Tensor& x, const RotaryTables* rotary, at::IntArrayRef past,
-                                 const KeyValues* cache) const {
+                                 const KeyValues* cache, const Dropout& dropout) const {
   expect_shape("attention input", x, {-1, -1, shape_.width});
   if (cache == nullptr) {
     expect_that(past.empty(), "attention past", "none without a cache", static_cast<int64_t>(past.size()));
-    return out_(ops::attention(projected(x), arguments(rotary)));
+    return out_(mixed(projected(x), rotary, dropout));
   }
   expect_that(shape_.causal, "attention cache", "none where all tokens see one another", 1);
   // The cache is float32: what was once rounded is not rounded again.
   const at::Tensor qkv = ops::from_operand(projected(x));
-  const at::Tensor mixed = ops::cached_attention(qkv, arguments(rotary), cache->keys, cache->values, past);
-  return out_(mixed.to(x.scalar_type()));
+  const at::Tensor seen = ops::cached_attention(qkv, arguments(rotary), cache->keys, cache->values, past);
+  return out_(seen.to(x.scalar_type()));
 }
 
 }  // namespace siamese::nn

@@ -8,6 +8,7 @@
 #include <ATen/core/Tensor.h>
 
 #include "siamese/base/enum_text.h"
+#include "siamese/nn/dropout.h"
 #include "siamese/nn/init.h"
 #include "siamese/nn/linear.h"
 #include "siamese/nn/norm.h"
@@ -44,13 +45,15 @@ class Attention {
             int64_t block, const InitFactors& factors);
 
   // `rotary` may be null (learned positions). With a `cache`, the tokens follow `past` others of each sequence, which
-  // it holds; without one there are none.
+  // it holds; without one there are none. `dropout` acts on the weights of a pass without a cache.
   at::Tensor operator()(const at::Tensor& x, const RotaryTables* rotary, at::IntArrayRef past = {},
-                        const KeyValues* cache = nullptr) const;
+                        const KeyValues* cache = nullptr, const Dropout& dropout = {}) const;
 
  private:
   at::Tensor projected(const at::Tensor& x) const;
   ops::AttentionArguments arguments(const RotaryTables* rotary) const;
+  // From the projected q, k, v to what the output projection reads.
+  at::Tensor mixed(const at::Tensor& qkv, const RotaryTables* rotary, const Dropout& dropout) const;
 
   AttentionShape shape_;
   AttentionNorm norm_;

@@ -44,7 +44,7 @@ at::Tensor sincos_positions(int64_t width, int64_t grid, const at::TensorOptions
 
 TimestepEmbedding::TimestepEmbedding(const Scope& scope, int64_t width, int64_t frequencies)
     : frequencies_(frequencies),
-      in_(scope.child("in"), frequencies, width, /*bias=*/true, normal_002()),
+      in_(scope.child("in"), frequencies, width, /*bias=*/true, normal_002(), /*matrices=*/{}),
       out_(scope.child("out"), width, width, /*bias=*/true, normal_002()) {}
 
 at::Tensor TimestepEmbedding::operator()(const at::Tensor& t) const {

@@ -20,10 +20,11 @@ Experts::Experts(const Scope& scope, const ExpertsShape& shape, const Initialize
                                       initializer.input_projection(shape.width, shape.experts));
   const Scope experts = scope.child("experts");
   in_ = experts.add("in", ParameterKind::linear, {shape.experts, in_width, shape.width},
-                    initializer.input_projection(shape.width, in_width));
+                    initializer.input_projection(shape.width, in_width), input_matrices(shape.kind, shape.hidden));
   scale_rows(in_, 0, shape.experts, factors.input);
-  out_ = experts.add("out", ParameterKind::linear, {shape.experts, shape.width, shape.hidden},
-                     initializer.output_projection(shape.hidden, shape.width, block, factors.depth_factor));
+  out_ =
+      experts.add("out", ParameterKind::linear, {shape.experts, shape.width, shape.hidden},
+                  initializer.output_projection(shape.hidden, shape.width, block, factors.depth_factor), {shape.width});
   scale_rows(out_, 0, shape.experts, factors.output);
   if (shape.shared_width > 0) {
     const FeedForwardShape shared{shape.kind, shape.width, shape.shared_width, /*bias=*/false};

@@ -4,12 +4,17 @@
 
 namespace siamese::nn {
 
+std::vector<int64_t> input_matrices(FeedForwardKind kind, int64_t hidden) {
+  if (kind == FeedForwardKind::swiglu) return {hidden, hidden};
+  return {hidden};
+}
+
 FeedForward::FeedForward(const Scope& scope, const FeedForwardShape& shape, const Initializer& initializer,
                          int64_t block, const InitFactors& factors)
     : kind_(shape.kind) {
   const int64_t in_width = shape.kind == FeedForwardKind::swiglu ? 2 * shape.hidden : shape.hidden;
-  in_ =
-      Linear(scope.child("in"), shape.width, in_width, shape.bias, initializer.input_projection(shape.width, in_width));
+  in_ = Linear(scope.child("in"), shape.width, in_width, shape.bias,
+               initializer.input_projection(shape.width, in_width), input_matrices(shape.kind, shape.hidden));
   scale_rows(in_.weight(), 0, in_width, factors.input);
   out_ = Linear(scope.child("out"), shape.hidden, shape.width, shape.bias,
                 initializer.output_projection(shape.hidden, shape.width, block, factors.depth_factor));

@@ -3,6 +3,8 @@
 //   gelu:      W_out(gelu(W_in x)), exact (erf);   gelu_tanh: the tanh approximation;   W_in: [f, width]
 #pragma once
 
+#include <vector>
+
 #include <ATen/core/Tensor.h>
 
 #include "siamese/nn/init.h"
@@ -12,6 +14,9 @@
 namespace siamese::nn {
 
 using FeedForwardKind = ops::Activation;
+
+// The rows of the matrices in W_in: up and gate, or one.
+std::vector<int64_t> input_matrices(FeedForwardKind kind, int64_t hidden);
 
 struct FeedForwardShape {
   FeedForwardKind kind = FeedForwardKind::swiglu;

@@ -157,6 +157,7 @@ void Parameters::set(std::string_view name, const at::Tensor& value) const {
 GradientBuffer::GradientBuffer(const Parameters& parameters) : parameters_(parameters) {
   const auto padded = [](const Parameter& parameter) {
     constexpr int64_t kCacheLine = 16;  // floats
+    if (!parameter.value.requires_grad()) return int64_t{0};
     return (parameter.value.numel() + kCacheLine - 1) / kCacheLine * kCacheLine;
   };
   int64_t total = 0;
@@ -165,6 +166,10 @@ GradientBuffer::GradientBuffer(const Parameters& parameters) : parameters_(param
   for (const auto& parameter : parameters.list()) expect_type_of_buffer(parameter);
   int64_t begin = 0;
   for (const auto& parameter : parameters.list()) {
+    if (!parameter.value.requires_grad()) {
+      views_.emplace_back();
+      continue;
+    }
     views_.push_back(buffer_.narrow(0, begin, parameter.value.numel()).view(parameter.value.sizes()));
     parameter.value.mutable_grad() = views_.back();
     begin += padded(parameter);
@@ -182,7 +187,7 @@ void GradientBuffer::zero() const {
   buffer_.zero_();
   for (size_t i = 0; i < views_.size(); ++i) {
     const Parameter& parameter = parameters_.list()[i];
-    if (parameter.value.grad().is_same(views_[i])) continue;
+    if (!views_[i].defined() || parameter.value.grad().is_same(views_[i])) continue;
     expect_type_of_buffer(parameter);
     parameter.value.mutable_grad() = views_[i];
   }
@@ -194,7 +199,8 @@ Scope Scope::child(std::string_view name) const {
   return scope;
 }
 
-Slot Scope::add(std::string_view name, ParameterKind kind, at::IntArrayRef shape, const Init& init) const {
+Slot Scope::add(std::string_view name, ParameterKind kind, at::IntArrayRef shape, const Init& init,
+                std::vector<int64_t> matrices) const {
   const std::string full = child(name).prefix_;
   check_name_is_free(*store_, full);
   at::Tensor value;
@@ -205,7 +211,7 @@ Slot Scope::add(std::string_view name, ParameterKind kind, at::IntArrayRef shape
     value = fresh_value(*store_, full, shape, init);
     value.set_requires_grad(true);
   }
-  store_->list.push_back({full, kind, value});
+  store_->list.push_back({full, kind, value, std::move(matrices)});
   return {store_, store_->list.size() - 1, /*buffer=*/false};
 }
 

@@ -24,6 +24,10 @@ struct Parameter {
   std::string name;
   ParameterKind kind;
   at::Tensor value;  // fresh: a leaf that requires its gradient
+  // Of a linear weight from one hidden state to another: the rows of each matrix in it, one below the other (q, k and
+  // v; up and gate). Empty where it begins or ends a model or makes a few numbers of a state (patches, head, router),
+  // and for the other kinds. An optimizer of matrices (train/muon.h) goes by this.
+  std::vector<int64_t> matrices = {};
 };
 
 // A fixed table of the model: stored with the weights, read back as given, without a gradient. A file that lacks it is
@@ -96,8 +100,8 @@ class Parameters {
 
 // One buffer for all gradients, kept from step to step: every parameter's .grad becomes a view of it, which backward
 // adds to. Without it a .grad is allocated anew at each first backward. `zero` puts back the views that were taken away
-// meanwhile (zero_grad, another tensor in a parameter's place). All parameters are of one type on one device:
-// UsageError.
+// meanwhile (zero_grad, another tensor in a parameter's place). A parameter that requires no gradient has none here.
+// All parameters are of one type on one device: UsageError.
 class GradientBuffer {
  public:
   explicit GradientBuffer(const Parameters& parameters);
@@ -108,7 +112,7 @@ class GradientBuffer {
 
   Parameters parameters_;
   at::Tensor buffer_;
-  std::vector<at::Tensor> views_;  // in the order of the list
+  std::vector<at::Tensor> views_;  // in the order of the list; undefined without a gradient
 };
 
 // A place in the tree of names: scope.child("blocks").child("0").add("weight", ...) makes "blocks.0.weight".
@@ -116,8 +120,9 @@ class Scope {
  public:
   explicit Scope(const Parameters& parameters) : store_(parameters.store_) {}
   Scope child(std::string_view name) const;
-  // UsageError when the name is taken.
-  Slot add(std::string_view name, ParameterKind kind, at::IntArrayRef shape, const Init& init) const;
+  // UsageError when the name is taken. `matrices`: Parameter::matrices.
+  Slot add(std::string_view name, ParameterKind kind, at::IntArrayRef shape, const Init& init,
+           std::vector<int64_t> matrices = {}) const;
   Slot add_buffer(std::string_view name, const at::Tensor& value) const;
   Parameters parameters() const { return Parameters(store_); }
   const std::string& name() const { return prefix_; }  // dotted; empty at the root

@@ -25,7 +25,7 @@ void check(const AdamWArguments& a, const std::vector<AdamWTensors>& list) {
   for (const double beta : {a.beta1, a.beta2}) {
     if (!(beta >= 0 && beta < 1)) refuse("beta1, beta2: expected a number in [0, 1), got " + std::to_string(beta));
   }
-  for (const auto& [gradient, parameter, first_moment, second_moment, weight_decay] : list) {
+  for (const auto& [gradient, parameter, first_moment, second_moment, weight_decay, lr_scale] : list) {
     if (!gradient.defined()) continue;
     const Arguments arguments("adamw_step", "parameter", parameter);
     for (const auto& [name, tensor] :
@@ -48,15 +48,16 @@ void adamw_step(const AdamWArguments& a, const std::vector<AdamWTensors>& list) 
   const OneThread one_thread;
   const double bias1 = 1 - std::pow(a.beta1, static_cast<double>(a.applied_steps));
   const double bias2 = 1 - std::pow(a.beta2, static_cast<double>(a.applied_steps));
-  for (const auto& [gradient, given, given_first, given_second, weight_decay] : list) {
+  for (const auto& [gradient, given, given_first, given_second, weight_decay, lr_scale] : list) {
     if (!gradient.defined()) continue;
+    const double lr = a.lr * lr_scale;
     // Half types: computed in float, rounded once. The square of 1e-4 is no number of float16.
     const at::Tensor parameter = wide(given), first_moment = wide(given_first), second_moment = wide(given_second);
     const at::Tensor g = wide(gradient) * a.clip_scale;
-    parameter.mul_(1 - a.lr * weight_decay);
+    parameter.mul_(1 - lr * weight_decay);
     first_moment.mul_(a.beta1).add_(g, 1 - a.beta1);
     second_moment.mul_(a.beta2).add_(g.square(), 1 - a.beta2);
-    parameter.sub_(first_moment / (second_moment.sqrt() / std::sqrt(bias2) + a.eps) * (a.lr / bias1));
+    parameter.sub_(first_moment / (second_moment.sqrt() / std::sqrt(bias2) + a.eps) * (lr / bias1));
     if (parameter.is_same(given)) continue;
     given.copy_(parameter);
     given_first.copy_(first_moment);
@@ -75,6 +76,7 @@ struct Piece {
   float* first_moment;
   float* second_moment;
   double weight_decay;
+  double lr_scale;
   int64_t size;
 };
 
@@ -85,7 +87,7 @@ void cut(const AdamWTensors& tensors, std::vector<Piece>& pieces) {
     pieces.push_back({tensors.gradient.const_data_ptr<float>() + begin,
                       tensors.parameter.mutable_data_ptr<float>() + begin,
                       tensors.first_moment.mutable_data_ptr<float>() + begin,
-                      tensors.second_moment.mutable_data_ptr<float>() + begin, tensors.weight_decay,
+                      tensors.second_moment.mutable_data_ptr<float>() + begin, tensors.weight_decay, tensors.lr_scale,
                       std::min(kPiece, tensors.parameter.numel() - begin)});
   }
 }
@@ -122,6 +124,7 @@ void adamw_step(const AdamWArguments& a, const std::vector<AdamWTensors>& list) 
     for (int64_t i = first; i < last; ++i) {
       const adamw_detail::Piece& piece = pieces[static_cast<size_t>(i)];
       step.weight_decay = piece.weight_decay;
+      step.lr = common.lr * piece.lr_scale;
       kernels::adamw_update(step, piece.gradient, piece.parameter, piece.first_moment, piece.second_moment, 0,
                             piece.size);
     }

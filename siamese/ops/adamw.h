@@ -27,6 +27,7 @@ struct AdamWTensors {
   at::Tensor first_moment;
   at::Tensor second_moment;
   double weight_decay = 0;
+  double lr_scale = 1;  // multiplies lr, for the decay too
 };
 
 void adamw_step(const AdamWArguments& arguments, const std::vector<AdamWTensors>& list);

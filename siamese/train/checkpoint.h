@@ -20,7 +20,7 @@ namespace siamese::train {
 // What a checkpoint holds, of a run in progress.
 struct RunParts {
   const models::Model& model;
-  AdamW& optimizer;
+  Optimizer& optimizer;
   const WeightAverage& average;
 };
 

@@ -17,6 +17,7 @@
 #include "siamese/models/registry.h"
 #include "siamese/train/config_origin.h"
 #include "siamese/train/device.h"
+#include "siamese/train/freeze.h"
 
 namespace siamese::train {
 namespace {
@@ -24,21 +25,6 @@ namespace {
 template <class T>
 void require(bool ok, const std::string& key, const std::string& expected, T got) {
   if (!ok) throw UsageError(key + ": expected " + expected + ", got " + config::print(got).text);
-}
-
-void check(const OptimConfig& optim) {
-  require(optim.lr > 0, "optim.lr", "a number > 0", optim.lr);
-  require(optim.beta1 >= 0 && optim.beta1 < 1, "optim.beta1", "a number in [0, 1)", optim.beta1);
-  require(optim.beta2 >= 0 && optim.beta2 < 1, "optim.beta2", "a number in [0, 1)", optim.beta2);
-  require(optim.eps > 0, "optim.eps", "a number > 0", optim.eps);
-  require(optim.weight_decay >= 0, "optim.weight_decay", "a number >= 0", optim.weight_decay);
-  require(optim.clip >= 0, "optim.clip", "a number >= 0 (0 = no clipping)", optim.clip);
-  const ScheduleConfig& schedule = optim.schedule;
-  require(schedule.warmup >= 0, "optim.schedule.warmup", "a number of steps >= 0", schedule.warmup);
-  for (const auto& [key, share] : {std::pair{"warmup_from", schedule.warmup_from}, std::pair{"final", schedule.final},
-                                   std::pair{"decay", schedule.decay}}) {
-    require(share >= 0 && share <= 1, std::string("optim.schedule.") + key, "a share in [0, 1]", share);
-  }
 }
 
 constexpr int kPools = 2;  // LibTorch keeps threads of its own beside those of OpenMP
@@ -143,6 +129,12 @@ int64_t lean_micro_batch(int64_t batch, const models::ModelConfig& model) {
   return samples;
 }
 
+// Every entry of optim.freeze names parameters of the model, which has to be made for that (shapes only).
+void check_freeze(const RunConfig& config) {
+  if (config.optim.freeze.empty()) return;
+  frozen(config.optim.freeze, models::make_model(config.model, config.init, 0, at::kMeta)->parameters());
+}
+
 // Fills in what was left to be derived, refuses what is impossible.
 void resolve_run(RunConfig& config) {
   data::check(config.data);
@@ -150,19 +142,24 @@ void resolve_run(RunConfig& config) {
   const data::DataSizes sizes = data::sizes_of(config.data);
   models::resolve(config.model, {sizes.vocab, sizes.classes, sizes.channels});
   check(config.optim);
+  check_freeze(config);
   if (config.train.micro_batch == 0 && config.train.batch >= 1 && config.train.batch <= kMaxBatch) {
     config.train.micro_batch = lean_micro_batch(config.train.batch, config.model);
   }
   check(config);
 }
 
-std::string kind_key(nn::ParameterKind kind) { return "parameters." + std::string(enum_text(kind)); }
-
 // By what uses are judged: the resolved keys, and how many parameters of each kind there are. To know them the model
-// has to be made (shapes only), so that is done only where somebody changed what decays.
+// has to be made (shapes only), so that is done only where somebody changed what goes by kinds.
 config::Texts use_facts(const RunConfig& config) {
   config::Texts texts = config::flatten(config::print(config));
-  if (config::flatten(config::print(config.optim.decay)) == config::flatten(config::print(DecayConfig{}))) return texts;
+  const auto by_kind = [](const OptimConfig& optim) {
+    config::Texts all = config::flatten(config::print(optim.decay));
+    const config::Texts rates = config::flatten(config::print(optim.lr_scale));
+    all.insert(all.end(), rates.begin(), rates.end());
+    return all;
+  };
+  if (by_kind(config.optim) == by_kind({})) return texts;
   std::map<nn::ParameterKind, int64_t> counts;
   const auto model = models::make_model(config.model, config.init, 0, at::kMeta);
   for (const auto& parameter : model->parameters().list()) ++counts[parameter.kind];
@@ -173,31 +170,6 @@ config::Texts use_facts(const RunConfig& config) {
 }
 
 }  // namespace
-
-config::Use decayed(nn::ParameterKind kind) {
-  config::Use use = config::with({kind_key(kind)});
-  use.decided_by = {"model"};
-  use.lacking = "no parameter of this model is of kind " + std::string(enum_text(kind));
-  return use;
-}
-
-bool DecayConfig::decays(nn::ParameterKind kind) const {
-  switch (kind) {
-    case nn::ParameterKind::linear:
-      return linear;
-    case nn::ParameterKind::bias:
-      return bias;
-    case nn::ParameterKind::norm:
-      return norm;
-    case nn::ParameterKind::embedding:
-      return embedding;
-    case nn::ParameterKind::scalar:
-      return scalar;
-    case nn::ParameterKind::stream_mix:
-      break;
-  }
-  return stream_mix;
-}
 
 RunConfig read_config(const config::Value& value) {
   RunConfig config = config::read_used<RunConfig>(value, resolve_run, use_facts);

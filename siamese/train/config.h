@@ -17,61 +17,9 @@
 #include "siamese/nn/init.h"
 #include "siamese/ops/mode.h"
 #include "siamese/ops/operand.h"
-#include "siamese/train/schedule.h"
+#include "siamese/train/optim_config.h"
 
 namespace siamese::train {
-
-// Parameters of this kind: known only with the model (config.cc, use_facts).
-config::Use decayed(nn::ParameterKind kind);
-
-// Which kinds of parameters decay.
-struct DecayConfig {
-  bool linear = true;
-  bool bias = false;
-  bool norm = false;
-  bool embedding = false;
-  bool scalar = false;
-  bool stream_mix = false;
-
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit&& visit) {
-    using nn::ParameterKind;
-    visit("linear", self.linear, {"decay the matrices of linear layers", decayed(ParameterKind::linear)});
-    visit("bias", self.bias, {"decay their biases", decayed(ParameterKind::bias)});
-    visit("norm", self.norm,
-          {"decay gains and shifts of norms (and c1 of siamese(x=hybrid))", decayed(ParameterKind::norm)});
-    visit("embedding", self.embedding, {"decay embeddings (a tied head is one)", decayed(ParameterKind::embedding)});
-    visit("scalar", self.scalar, {"decay learned scalars", decayed(ParameterKind::scalar)});
-    visit("stream_mix", self.stream_mix, {"decay weights that mix streams", decayed(ParameterKind::stream_mix)});
-  }
-  bool decays(nn::ParameterKind kind) const;
-};
-
-struct OptimConfig {
-  double lr = 1e-3;
-  double beta1 = 0.9;
-  double beta2 = 0.95;
-  double eps = 1e-8;
-  double weight_decay = 0.1;
-  double clip = 1;
-  ScheduleConfig schedule;
-  DecayConfig decay;
-
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit&& visit) {
-    visit("lr", self.lr, "peak learning rate");
-    visit("beta1", self.beta1, "AdamW: decay of the first moment");
-    visit("beta2", self.beta2, "AdamW: decay of the second moment");
-    visit("eps", self.eps, "AdamW: added to the root of the second moment");
-    visit("weight_decay", self.weight_decay,
-          {"AdamW: decoupled decay of the kinds named in optim.decay",
-           config::with({"optim.decay.linear", "optim.decay.bias", "optim.decay.norm", "optim.decay.embedding",
-                         "optim.decay.scalar", "optim.decay.stream_mix"})});
-    visit("clip", self.clip, "largest global gradient norm; 0 = no clipping");
-    visit("schedule", self.schedule, "");
-    visit("decay", self.decay, {"", config::with({"optim.weight_decay"})});
-  }
-};
 
 inline config::Use for_moe() { return models::for_family({models::Family::moe}); }
 

@@ -90,7 +90,8 @@ std::vector<SiteMetrics> SiteRecorder::finish(const nn::Parameters& parameters) 
     const std::string prefix = "blocks." + std::to_string(at.block) + "." + std::string(enum_text(at.kind));
     std::vector<at::Tensor> gradients;
     for (const auto& parameter : parameters.list()) {
-      if (parameter.name.starts_with(prefix)) gradients.push_back(parameter.value.grad());
+      const at::Tensor& gradient = parameter.value.grad();
+      if (parameter.name.starts_with(prefix) && gradient.defined()) gradients.push_back(gradient);
     }
     if (gradients.empty()) continue;
     sums_.push_back({ops::sum_squares_of(gradients), 1, [](SiteMetrics& of) -> double& { return of.grad_norm; }, site});

@@ -1,52 +1,55 @@
 #include "siamese/train/optimizer.h"
 
-#include <ATen/ATen.h>
-
-#include "siamese/ops/adamw.h"
 #include "siamese/ops/reduce.h"
 #include "siamese/ops/scope.h"
+#include "siamese/train/adamw.h"
+#include "siamese/train/muon.h"
 
 namespace siamese::train {
 
-AdamW::AdamW(const OptimConfig& config, const nn::Parameters& parameters) : config_(config) {
+Optimizer::Optimizer(const OptimConfig& config, const nn::Parameters& parameters) : clip_(config.clip) {
   for (const auto& parameter : parameters.list()) {
-    const at::Tensor value = parameter.value.detach();
-    slots_.push_back({parameter, at::zeros_like(value), at::zeros_like(value),
-                      config.decay.decays(parameter.kind) ? config.weight_decay : 0});
+    if (!parameter.value.requires_grad()) continue;
+    trained_.push_back(
+        {parameter, config.decay.decays(parameter.kind) ? config.weight_decay : 0, config.lr_scale.of(parameter.kind)});
   }
 }
 
-at::Tensor AdamW::squared_gradient_norm() const {
+at::Tensor Optimizer::squared_gradient_norm() const {
   const ops::PartScope scope("part::optimizer");
   std::vector<at::Tensor> gradients;
-  for (const auto& slot : slots_) gradients.push_back(slot.parameter.value.grad());
+  for (const auto& one : trained_) gradients.push_back(one.parameter.value.grad());
   return ops::sum_squares_of(gradients);
 }
 
-void AdamW::step(double lr, double norm) {
+void Optimizer::step(double lr, double norm) {
   const ops::PartScope scope("part::optimizer");
   ++applied_steps_;
-  const ops::AdamWArguments arguments{.lr = lr,
-                                      .beta1 = config_.beta1,
-                                      .beta2 = config_.beta2,
-                                      .eps = config_.eps,
-                                      .clip_scale = config_.clip > 0 && norm > config_.clip ? config_.clip / norm : 1,
-                                      .applied_steps = applied_steps_};
-  std::vector<ops::AdamWTensors> list;
-  for (const auto& slot : slots_) {
-    const at::Tensor& value = slot.parameter.value;
-    list.push_back({value.grad(), value.detach(), slot.first_moment, slot.second_moment, slot.weight_decay});
-  }
-  ops::adamw_step(arguments, list);
+  update({lr, clip_ > 0 && norm > clip_ ? clip_ / norm : 1, applied_steps_});
 }
 
-std::vector<models::NamedTensor> AdamW::state() const {
-  std::vector<models::NamedTensor> tensors;
-  for (const auto& slot : slots_) {
-    tensors.push_back({"m." + slot.parameter.name, slot.first_moment});
-    tensors.push_back({"v." + slot.parameter.name, slot.second_moment});
+std::unique_ptr<Optimizer> make_optimizer(const OptimConfig& config, const nn::Parameters& parameters) {
+  if (config.name == OptimizerName::muon) return std::make_unique<Muon>(config, parameters);
+  return std::make_unique<AdamW>(config, parameters);
+}
+
+double optimizer_flops(const OptimConfig& config, const nn::Parameters& parameters) {
+  double flops = 0;
+  if (config.name != OptimizerName::muon) return flops;
+  for (const auto& parameter : parameters.list()) {
+    if (parameter.value.requires_grad()) flops += Muon::flops(parameter);
   }
-  return tensors;
+  return flops;
+}
+
+double numbers_kept(const OptimConfig& config, const nn::Parameters& parameters) {
+  auto numbers = static_cast<double>(parameters.count());
+  for (const auto& parameter : parameters.list()) {
+    const bool one_moment = config.name == OptimizerName::muon && !parameter.matrices.empty();
+    const double beside = one_moment ? 2 : 3;  // the gradient among them
+    if (parameter.value.requires_grad()) numbers += beside * static_cast<double>(parameter.value.numel());
+  }
+  return numbers;
 }
 
 }  // namespace siamese::train

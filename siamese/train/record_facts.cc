@@ -5,6 +5,7 @@
 #include "siamese/base/check.h"
 #include "siamese/eval/evaluate.h"
 #include "siamese/models/registry.h"
+#include "siamese/train/optimizer.h"
 
 namespace siamese::train {
 namespace {
@@ -23,7 +24,8 @@ double baseline_of(const RunConfig& config) {
 
 double step_flops(const models::Model& model, const RunConfig& config) {
   constexpr double kForwardAndBackward = 3;  // a backward pass has two products for each of the forward pass
-  return kForwardAndBackward * model.forward_flops(config.train.batch);
+  return kForwardAndBackward * model.forward_flops(config.train.batch) +
+         optimizer_flops(config.optim, model.parameters());
 }
 
 void fill_in_facts(const RunConfig& config, runs::RecordLine& line) {

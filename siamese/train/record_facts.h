@@ -10,7 +10,7 @@ namespace siamese::train {
 // here there is no baseline.
 void fill_in_facts(const RunConfig& config, runs::RecordLine& line);
 
-// Of one step of a run, forward and backward.
+// Of one step of a run: forward, backward and the products of the update.
 double step_flops(const models::Model& model, const RunConfig& config);
 
 }  // namespace siamese::train

@@ -164,7 +164,10 @@ SweepPlan plan_sweep(const std::filesystem::path& path, const std::vector<std::s
             key == "model.residual" ? value.text : last_part(key) + "=" + config::inline_yaml(value);
         run.variant = run.variant == kNoVariant ? part : run.variant + ", " + part;
       }
-      for (const auto& [key, value] : point.entries) run.dir += "-" + folder_name(last_part(key) + value.text);
+      for (const auto& [key, value] : point.entries) {
+        const bool list = value.kind == Value::Kind::list;  // of optim.freeze, data.train
+        run.dir += "-" + folder_name(last_part(key) + (list ? config::inline_yaml(value) : value.text));
+      }
       if (!names.insert(run.dir).second) {
         throw UsageError(source + ": two runs have the same name '" + run.dir +
                          "': give the variants different labels");

@@ -17,6 +17,7 @@
 #include "siamese/ops/operand.h"
 #include "siamese/ops/reduce.h"
 #include "siamese/train/device.h"
+#include "siamese/train/freeze.h"
 
 namespace siamese::train {
 namespace {
@@ -41,6 +42,7 @@ std::unique_ptr<models::Model> make_initial_model(const RunConfig& config, bool 
   if (!config.init.from.empty() && !resuming) {
     load_initial_weights(config, *model);
   }
+  freeze(config.optim.freeze, model->parameters());
   return model;
 }
 
@@ -74,7 +76,7 @@ Trainer::Trainer(const RunConfig& config, bool resuming)
       classifier_(config),
       model_(make_initial_model(config, resuming)),
       gradients_(model_->parameters()),
-      optimizer_(config.optim, model_->parameters()),
+      optimizer_(make_optimizer(config.optim, model_->parameters())),
       average_(config.train.ema, model_->parameters()) {
   state_.config = fixed_config(config_);
   state_.data = data::identity_of(config_.data);
@@ -107,7 +109,7 @@ std::vector<models::Losses> Trainer::accumulate_gradients(const data::Batch& bat
 }
 
 void Trainer::read(const std::vector<models::Losses>& made, bool record, StepMetrics& metrics) const {
-  std::vector<at::Tensor> list = {optimizer_.squared_gradient_norm()};
+  std::vector<at::Tensor> list = {optimizer_->squared_gradient_norm()};
   at::Tensor counts;
   for (const auto& losses : made) {
     list.push_back(losses.loss);
@@ -162,12 +164,12 @@ StepMetrics Trainer::step() {
   updating_ = true;
   judge(metrics);
   if (!metrics.skipped) {
-    optimizer_.step(metrics.lr, metrics.grad_norm);
+    optimizer_->step(metrics.lr, metrics.grad_norm);
     average_.update();
   }
   state_.step += 1;
   state_.position += static_cast<uint64_t>(train.batch);
-  state_.applied_steps = optimizer_.applied_steps();
+  state_.applied_steps = optimizer_->applied_steps();
   state_.skipped_steps += metrics.skipped ? 1 : 0;
   const bool non_finite = metrics.skipped && metrics.skip_reason == SkipReason::non_finite;
   state_.skips_in_a_row = non_finite ? state_.skips_in_a_row + 1 : 0;
@@ -196,7 +198,7 @@ eval::Evaluation Trainer::evaluate() const {
 
 std::string Trainer::resume_from(const std::filesystem::path& checkpoint, bool accept_changed_data) {
   const data::DataIdentity data = state_.data;
-  TrainerState state = load_checkpoint(checkpoint, config_.model, {*model_, optimizer_, average_});
+  TrainerState state = load_checkpoint(checkpoint, config_.model, {*model_, *optimizer_, average_});
   check_state(state, config_, checkpoint);
   const auto changed = state.data.empty() ? std::nullopt : data::difference(state.data, data);
   if (changed && !accept_changed_data) {
@@ -215,7 +217,7 @@ std::string Trainer::resume_from(const std::filesystem::path& checkpoint, bool a
 }
 
 std::filesystem::path Trainer::save(const std::filesystem::path& run_dir) {
-  return save_checkpoint(run_dir, config_, {*model_, optimizer_, average_}, state_);
+  return save_checkpoint(run_dir, config_, {*model_, *optimizer_, average_}, state_);
 }
 
 }  // namespace siamese::train

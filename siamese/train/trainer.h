@@ -63,7 +63,7 @@ class Trainer {
   Classifier classifier_;
   std::unique_ptr<models::Model> model_;
   nn::GradientBuffer gradients_;
-  AdamW optimizer_;
+  std::unique_ptr<Optimizer> optimizer_;
   WeightAverage average_;
   std::unique_ptr<data::Prefetcher> prefetcher_;  // made at the first step
   TrainerState state_;

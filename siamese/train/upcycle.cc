@@ -187,7 +187,7 @@ std::vector<FilledParameter> fill(const models::Model& target, const nn::Paramet
     value.copy_(factor == 1 ? from->value : from->value * factor);
     used.insert(name);
   };
-  for (const auto& [name, kind, value] : target.parameters().list()) {
+  for (const auto& [name, kind, value, matrices] : target.parameters().list()) {
     const auto place = place_of(name, sites);
     if (!place) {
       take(name, value, 1);

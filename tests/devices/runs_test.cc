@@ -62,6 +62,15 @@ TEST(DeviceRuns, LanguageModelWithEverything) {
                                   "model.attention_norm=qk", "model.norm=layer", "model.bias=true"});
 }
 
+TEST(DeviceRuns, MuonFrozenParametersAndDropout) {
+  for (const std::string family : {"lm", "moe", "vit", "dit"}) {
+    SCOPED_TRACE(family);
+    expect_device_equals_cpu(
+        family, {"optim.name=muon", "optim.freeze=['blocks.0.attention*']", "optim.lr_scale.norm=2",
+                 "model.dropout.embedding=0.1", "model.dropout.attention=0.2", "model.dropout.branch=0.1"});
+  }
+}
+
 TEST(DeviceRuns, Experts) {
   for (const std::string scheme : {"pre", "siamese", "mhc"}) {
     SCOPED_TRACE(scheme);

@@ -38,6 +38,20 @@ TEST(AdamW, FusedAndPlainEqualTheFormulaInDouble) {
   }
 }
 
+// A parameter's rate is the common one times its own, for the update and the decay.
+TEST(AdamW, RatesOfParameters) {
+  for (const bool fused : {true, false}) {
+    const auto step = fused ? adamw_step : plain::adamw_step;
+    const at::Tensor gradient = randn({33}, 1, at::kFloat), start = randn({33}, 2, at::kFloat);
+    const at::Tensor scaled = start.clone(), slower = start.clone(), other = start.clone();
+    const auto zeros = [] { return at::zeros({33}); };
+    step({.lr = 0.25}, {{gradient, scaled, zeros(), zeros(), 0.5, 0.125}, {gradient, other, zeros(), zeros(), 0.5}});
+    step({.lr = 0.25 * 0.125}, {{gradient, slower, zeros(), zeros(), 0.5}});
+    testing::expect_same_bits(scaled, slower, "an eighth of the rate");
+    EXPECT_GT(testing::largest_difference(scaled, other), 0.1);
+  }
+}
+
 // Moments that lie otherwise than their parameter.
 TEST(AdamW, HowTensorsLieInMemoryDoesNotMatter) {
   const AdamWArguments a{.lr = 3e-3, .applied_steps = 2};

@@ -39,6 +39,12 @@ TEST(RunConfig, RefusalsNameTheKey) {
   EXPECT_NE(refusal("optim.lr=-1").find("optim.lr: expected a number > 0, got -1"), std::string::npos)
       << refusal("optim.lr=-1");
   EXPECT_NE(refusal("optim.beta2=1").find("optim.beta2"), std::string::npos);
+  EXPECT_NE(refusal("optim.name=muno").find("optim.name: expected one of adamw, muon"), std::string::npos);
+  EXPECT_NE(refusal("optim.lr_scale.norm=0").find("optim.lr_scale.norm: expected a number > 0 (optim.freeze keeps"),
+            std::string::npos)
+      << refusal("optim.lr_scale.norm=0");
+  EXPECT_NE(refusal("optim.muon.momentum=1").find("optim.muon.momentum: expected a number in [0, 1), got 1"),
+            std::string::npos);
   EXPECT_NE(refusal("train.micro_batch=3").find("train.micro_batch: expected a divisor of train.batch (4), got 3"),
             std::string::npos);
   EXPECT_NE(refusal("train.setps=3").find("train.setps: unknown key (did you mean 'steps'?)"), std::string::npos)
@@ -98,6 +104,8 @@ TEST(RunConfig, FamiliesRefuseWhatDoesNotFit) {
       {"dit", "model.positions=learned", "model.positions: expected sincos for family dit, got learned"},
       {"vit", "model.classes=11", "model.classes: expected at least the 12 of the data, got 11"},
       {"vit", "model.drop_path=1", "model.drop_path: expected a share from 0 to below 1"},
+      {"moe", "model.dropout.branch=1", "model.dropout.branch: expected a share from 0 to below 1, got 1"},
+      {"dit", "model.dropout.attention=-0.1", "model.dropout.attention: expected a share from 0 to below 1"},
       {"dit", "model.drop_path=0.1",
        "model.drop_path: has no effect: it is used by model.family vit, and model.family is dit"},
       {"dit", "model.width=18", "model.width: expected a multiple of 4"},

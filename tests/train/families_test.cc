@@ -90,6 +90,37 @@ TEST(Families, AnyNumberOfThreadsGivesTheSameBits) {
   }
 }
 
+// Muon, dropout everywhere, rates of kinds and frozen parameters, all at once: threads, recomputation and an
+// interruption change no bit.
+TEST(Families, WithMuonAndDropoutTheBitsAreTheSame) {
+  const TemporaryFolder folder("families_muon");
+  const std::vector<std::string> common = {"optim.name=muon",
+                                           "optim.freeze=[embedding, 'blocks.0.ffn*']",
+                                           "optim.lr_scale.norm=2",
+                                           "model.dropout.embedding=0.1",
+                                           "model.dropout.attention=0.2",
+                                           "model.dropout.branch=0.1",
+                                           "train.steps=4"};
+  for (const std::string family : {"lm", "moe", "vit", "dit"}) {
+    SCOPED_TRACE(family);
+    const auto config = [&](const std::vector<std::string>& more) {
+      std::vector<std::string> all = common;
+      all.insert(all.end(), more.begin(), more.end());
+      return family == "lm" ? tiny_config(all) : tiny_family(family, all);
+    };
+    const auto whole = folder / (family + "_whole");
+    start_run(config({}), whole, false, "", {});
+    for (const std::string other : {"engine.threads=2", "engine.threads=3", "engine.recompute=1"}) {
+      SCOPED_TRACE(other);
+      start_run(config({other}), folder / (family + other), false, "", {});
+      expect_same_runs(whole, folder / (family + other), 4);
+    }
+    start_run(config({}), folder / (family + "_cut"), false, "", stop_after(3));
+    ASSERT_EQ(resume_run(folder / (family + "_cut"), {}).status, RunStatus::finished);
+    expect_same_runs(whole, folder / (family + "_cut"), 4);
+  }
+}
+
 // The loss that balances experts is a mean over micro-batches of a product of means, so it is left out.
 TEST(Families, MicroBatchesAddUpToTheBatch) {
   for (const auto& family : other_families()) {
@@ -169,11 +200,11 @@ TEST(Families, MatricesDecayAndNothingElse) {
     parameter.value.mutable_grad() = at::zeros_like(parameter.value);
     before.push_back(parameter.value.detach().clone());
   }
-  AdamW(config.optim, model->parameters()).step(0.1, 0);
+  make_optimizer(config.optim, model->parameters())->step(0.1, 0);
   int matrices = 0;
   bool class_token = false, positions = false;
   for (size_t i = 0; i < before.size(); ++i) {
-    const auto& [name, kind, value] = model->parameters().list()[i];
+    const auto& [name, kind, value, rows] = model->parameters().list()[i];
     const bool matrix = value.dim() == 2 && name != "positions.weight";
     testing::expect_relative(value, matrix ? before[i] * (1 - 0.1 * 0.5) : before[i], 1e-6, name);
     matrices += matrix ? 1 : 0;

@@ -26,6 +26,25 @@ TEST(Resume, InterruptedAtAnyStepEqualsUninterrupted) {
   }
 }
 
+// Muon's one moment, rates of their own, and what is not trained.
+TEST(Resume, OfMuonAndFrozenParametersEqualsUninterrupted) {
+  const TemporaryFolder folder("muon");
+  const std::vector<std::string> all = {"optim.name=muon", "optim.freeze=[norm, 'blocks.1.attention.*']",
+                                        "optim.lr_scale.embedding=0.5", "optim.muon.momentum=0.9"};
+  for (const std::string family : {"lm", "moe", "dit"}) {
+    SCOPED_TRACE(family);
+    const RunConfig config = family == "lm" ? tiny_config(all) : tiny_family(family, all);
+    start_run(config, folder / (family + "_whole"), false, "", {});
+    start_run(config, folder / (family + "_cut"), false, "", stop_after(7));
+    ASSERT_EQ(resume_run(folder / (family + "_cut"), {}).status, RunStatus::finished);
+    expect_same_runs(folder / (family + "_whole"), folder / (family + "_cut"), 12);
+    const std::string optim = io::read_file(folder / (family + "_cut") / "step12" / "optim.safetensors");
+    EXPECT_NE(optim.find("\"m.blocks.0.attention.qkv.weight\""), std::string::npos);
+    EXPECT_EQ(optim.find("\"v.blocks.0.attention.qkv.weight\""), std::string::npos);
+    EXPECT_EQ(optim.find("\"m.blocks.1.attention.qkv.weight\""), std::string::npos);
+  }
+}
+
 // What is rounded once a step is rounded anew after a resume; another precision is another run.
 TEST(Resume, OfBfloat16EqualsUninterrupted) {
   const TemporaryFolder folder("bfloat16");

@@ -52,6 +52,21 @@ TEST(SweepPlan, AGridOverSchemesMakesVariants) {
   EXPECT_EQ(variants, (std::set<std::string>{"pre, width=32", "pre, width=64", "post, width=32", "post, width=64"}));
 }
 
+TEST(SweepPlan, OptimizersAndListsAreVariantsToo) {
+  const TemporaryFolder folder("sweep_optimizers");
+  const auto result = plan(folder,
+                           "config: base\ngrid: {optim.name: [adamw, muon], optim.freeze: [[], [norm], [norm, "
+                           "embedding]], optim.lr_scale.linear: [1, 2]}\n");
+  std::set<std::string> dirs, variants;
+  for (const auto& run : result.runs) {
+    dirs.insert(run.dir);
+    variants.insert(run.variant);
+  }
+  EXPECT_EQ(dirs.size(), 12U);
+  EXPECT_EQ(dirs.count("base-namemuon-freeze-norm-embedding-linear2"), 1U) << *dirs.rbegin();
+  EXPECT_EQ(variants.count("name=adamw, freeze=[norm], linear=2"), 1U) << *variants.begin();
+}
+
 TEST(SweepPlan, AVariantMayHaveARecipeOfItsOwn) {
   const TemporaryFolder folder("sweep_recipes");
   std::ofstream(folder / "pictures.yaml") << "model: {family: vit, residual: post}\ndata: {source: shapes}\n"

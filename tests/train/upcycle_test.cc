@@ -196,7 +196,7 @@ TEST(Upcycle, EveryGainOfXIsZeroAndHasAGradient) {
       const auto& parameters = result.model->parameters();
       models::loss_and_gradients(*result.model, models::random_inputs(result.config.model, 3, 11), {});
       int found = 0;
-      for (const auto& [name, kind, value] : parameters.list()) {
+      for (const auto& [name, kind, value, matrices] : parameters.list()) {
         if (!on_the_x_side(name)) continue;
         ++found;
         EXPECT_EQ(testing::largest(value), 0) << name;
@@ -295,7 +295,7 @@ TEST(Upcycle, TrainsOnFromTheSavedWeights) {
     Trainer trainer(tiny_config({"model.residual=" + scheme, "init.from=" + from.string()}));
     const double loss = trainer.step().loss;
     for (int i = 0; i < 2; ++i) EXPECT_TRUE(std::isfinite(trainer.step().loss));
-    for (const auto& [name, kind, value] : trainer.model().parameters().list()) {
+    for (const auto& [name, kind, value, matrices] : trainer.model().parameters().list()) {
       if (on_the_x_side(name)) {
         EXPECT_GT(testing::largest(value), 0) << name;
       }

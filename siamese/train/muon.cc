@@ -1,0 +1,47 @@
+#include "siamese/train/muon.h"
+
+#include <ATen/ATen.h>
+
+namespace siamese::train {
+
+Muon::Muon(const OptimConfig& config, const nn::Parameters& parameters)
+    : Optimizer(config, parameters), config_(config.muon), rest_(config) {
+  for (const auto& [parameter, weight_decay, lr_scale] : trained()) {
+    if (parameter.matrices.empty()) {
+      rest_.add(parameter, weight_decay, lr_scale);
+    } else {
+      matrices_.push_back(
+          {parameter, at::zeros_like(parameter.value.detach()), weight_decay, lr_scale * config.muon.lr_scale});
+    }
+  }
+}
+
+void Muon::update(const Step& step) {
+  std::vector<ops::MuonTensors> list;
+  for (const auto& slot : matrices_) {
+    const at::Tensor& value = slot.parameter.value;
+    list.push_back(
+        {value.grad(), value.detach(), slot.momentum, slot.parameter.matrices, slot.weight_decay, slot.lr_scale});
+  }
+  ops::muon_step({.lr = step.lr, .momentum = config_.momentum, .clip_scale = step.clip_scale, .scale = config_.scale},
+                 list);
+  rest_.update(step.lr, step.clip_scale, step.applied_steps);
+}
+
+std::vector<models::NamedTensor> Muon::state() const {
+  std::vector<models::NamedTensor> tensors;
+  for (const auto& slot : matrices_) tensors.push_back({"m." + slot.parameter.name, slot.momentum});
+  rest_.append_state(tensors);
+  return tensors;
+}
+
+double Muon::flops(const nn::Parameter& parameter) {
+  double flops = 0;
+  const double experts = parameter.value.dim() == 3 ? static_cast<double>(parameter.value.size(0)) : 1;
+  for (const int64_t rows : parameter.matrices) {
+    flops += experts * ops::newton_schulz_flops(rows, parameter.value.size(-1));
+  }
+  return flops;
+}
+
+}  // namespace siamese::train
