@@ -93,6 +93,18 @@ def test_bfloat16(scheme):
     assert all(p.grad is None or p.grad.isfinite().all() for p in narrow.parameters())
 
 
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_autocast_rounds_the_branches_alone(scheme):
+    stack = sn.ResidualStack(scheme, width=8, blocks=2)
+    sublayers, x = sublayers_of(8, 4), torch.randn(2, 3, 8)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        y = stack(x, sublayers)
+    assert y.dtype == torch.float32
+    assert torch.allclose(y, stack(x, sublayers), atol=0.1, rtol=0.1)
+    y.sum().backward()
+    assert all(p.grad is None or p.grad.dtype == torch.float32 for p in stack.parameters())
+
+
 def gradients(run, stack, x):
     stack.zero_grad()
     leaf = x.clone().requires_grad_()

@@ -31,7 +31,8 @@ Streams MixingJunction::write(const Streams& streams, const Branch& branch) cons
   if (streams.handed.size() != 2) throw UsageError("write: expected the streams of this site's read, got others");
   std::vector<at::Tensor> values;
   for (const auto& stream : streams.list) values.push_back(stream.value);
-  return streams.replaced(ops::stream_mix(values, streams.handed[0], gated(branch), streams.handed[1]));
+  const at::Tensor value = gated(branch).to(streams[0].scalar_type());  // which PyTorch's autocast computes in bfloat16
+  return streams.replaced(ops::stream_mix(values, streams.handed[0], value, streams.handed[1]));
 }
 
 at::Tensor MixingJunction::for_each_token(const at::Tensor& parameter, const at::Tensor& stream) {
