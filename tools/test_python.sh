@@ -5,7 +5,7 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 tools/pack_wheel.sh
-tools/python_env.sh pytest ruff mypy
+tools/python_env.sh pytest ruff mypy transformers==5.22.2 triton
 python=build/python-env/bin/python
 "$python" -m pip install --disable-pip-version-check -q --no-deps --force-reinstall build/dist/siamesenorm-*.whl
 "$python" -m ruff check

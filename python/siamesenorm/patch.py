@@ -17,8 +17,8 @@ import torch
 from torch import Tensor, nn
 
 from .errors import UsageError
-from .scheme import canonical_scheme
-from .stack import ResidualStack, Streams
+from .scheme import Streams, canonical_scheme
+from .stack import ResidualStack
 
 
 class Patched(NamedTuple):
@@ -40,8 +40,8 @@ class _Kind(NamedTuple):
     forward: Callable[..., Any]
 
 
-def _open(block: nn.Module, given: Any) -> Streams:
-    return block.open(given) if isinstance(given, Tensor) else given  # type: ignore[no-any-return, operator]
+def _open(block: Any, given: Any) -> Streams:
+    return block.open(given) if isinstance(given, Tensor) else given
 
 
 def _decoder_forward(self: Any, hidden_states: Any, *args: Any, **kwargs: Any) -> Streams:
@@ -49,7 +49,7 @@ def _decoder_forward(self: Any, hidden_states: Any, *args: Any, **kwargs: Any) -
     streams, h = self.attention_junction.read(_open(self, hidden_states))
     streams = self.attention_junction.write(streams, self.self_attn(h, *args, **kwargs)[0])
     streams, h = self.ffn_junction.read(streams)
-    return self.ffn_junction.write(streams, self.mlp(h))  # type: ignore[no-any-return]
+    return self.ffn_junction.write(streams, self.mlp(h))
 
 
 def _gpt2_forward(
@@ -63,7 +63,7 @@ def _gpt2_forward(
     branch = self.attn(h, past_key_values=past_key_values, attention_mask=attention_mask, **kwargs)[0]
     streams = self.attention_junction.write(streams, branch)
     streams, h = self.ffn_junction.read(streams)
-    return self.ffn_junction.write(streams, self.mlp(h))  # type: ignore[no-any-return]
+    return self.ffn_junction.write(streams, self.mlp(h))
 
 
 def _vit_forward(self: Any, x: Any, *args: Any, **kwargs: Any) -> Streams:
@@ -72,14 +72,14 @@ def _vit_forward(self: Any, x: Any, *args: Any, **kwargs: Any) -> Streams:
     def gate(drop: nn.Module, branch: Tensor) -> Tensor | None:
         if not self.training or isinstance(drop, nn.Identity):
             return None
-        return drop(branch.new_ones(branch.shape[0], 1, 1))  # type: ignore[no-any-return]
+        return drop(branch.new_ones(branch.shape[0], 1, 1))
 
     streams, h = self.attention_junction.read(_open(self, x))
     branch = self.ls1(self.attn(h, *args, **kwargs))
     streams = self.attention_junction.write(streams, branch, gate(self.drop_path1, branch))
     streams, h = self.ffn_junction.read(streams)
     branch = self.ls2(self.mlp(h))
-    return self.ffn_junction.write(streams, branch, gate(self.drop_path2, branch))  # type: ignore[no-any-return]
+    return self.ffn_junction.write(streams, branch, gate(self.drop_path2, branch))
 
 
 _DECODER = ("input_layernorm", "post_attention_layernorm")
@@ -163,27 +163,27 @@ def patch(model: nn.Module, scheme: str) -> Patched:
     return Patched(scheme, kept)
 
 
-def _copy(target: nn.Module, source: nn.Module, factor: float = 1.0) -> None:
+def _copy(target: Any, source: nn.Module, factor: float = 1.0) -> None:
     for name, value in target.named_parameters(recurse=False):
         value.copy_(getattr(source, name) * factor)
 
 
-def _fill(target: nn.Module, gain: float) -> None:
+def _fill(target: Any, gain: float) -> None:
     for name, value in target.named_parameters(recurse=False):
         value.fill_(gain if name == "weight" else 0.0)
 
 
-def _merge(place: nn.Module, source: nn.Module, last: str) -> bool:
+def _merge(place: Any, source: nn.Module, last: str) -> bool:
     """A place of siamese as Pre-Norm: X vanishes where it is read. Whether no norm follows the sum."""
     if hasattr(place, "x_norm"):
-        _fill(place.x_norm, 0.0)  # type: ignore[arg-type]
+        _fill(place.x_norm, 0.0)
     elif hasattr(place, "x_scale"):
-        place.x_scale.fill_(0.0)  # type: ignore[operator, union-attr]
+        place.x_scale.fill_(0.0)
     if hasattr(place, last):
-        _fill(place.y_norm, 1.0)  # type: ignore[arg-type]
+        _fill(place.y_norm, 1.0)
         _copy(getattr(place, last), source)
         return False
-    _copy(place.y_norm, source)  # type: ignore[arg-type]
+    _copy(place.y_norm, source)
     return True
 
 
@@ -198,8 +198,8 @@ def _take_over(
         if name != "olmo2":
             return "no"
         for site, norm in enumerate(gains):
-            _copy(stack[site].output_norm, norm)  # type: ignore[arg-type]
-        _copy(stack.close.norm, final)  # type: ignore[arg-type]
+            _copy(stack[site].output_norm, norm)
+        _copy(stack.close.norm, final)
         return "exact"
     if name == "siamese" and "form=write" not in text:
         plain = [_merge(stack[site], norm, "input_norm") for site, norm in enumerate(gains)]
@@ -208,6 +208,6 @@ def _take_over(
     if name not in ("pre", "lns", "hc") and not (name == "mixln" and post * stack.blocks_count < 1):
         return "no"
     for site, norm in enumerate(gains):
-        _copy(stack[site].norm, norm, math.sqrt(site // 2 + 1) if name == "lns" else 1.0)  # type: ignore[arg-type]
-    _copy(stack.close.norm, final)  # type: ignore[arg-type]
+        _copy(stack[site].norm, norm, math.sqrt(site // 2 + 1) if name == "lns" else 1.0)
+    _copy(stack.close.norm, final)
     return "up to eps" if name == "hc" else "exact"

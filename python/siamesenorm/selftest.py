@@ -179,9 +179,11 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--interpret", action="store_true", help="on the CPU, in Triton's interpreter")
     options = parser.parse_args(arguments)
     device = "cpu" if options.interpret else "cuda"
-    if options.interpret:
-        os.environ["TRITON_INTERPRET"] = "1"  # before triton is imported
-    elif not torch.cuda.is_available():
+    if options.interpret and os.environ.get("TRITON_INTERPRET") != "1":
+        # It is looked at when triton is imported, which torch may have done already: once more, with it set.
+        os.environ["TRITON_INTERPRET"] = "1"
+        os.execv(sys.executable, [sys.executable, "-m", "siamesenorm.selftest", "--interpret"])
+    if not options.interpret and not torch.cuda.is_available():
         print("selftest: expected a CUDA device, got none; --interpret checks the kernels on the CPU", file=sys.stderr)
         return 2
     import siamesenorm  # noqa: F401  (registers the ops)

@@ -176,6 +176,10 @@ def test_the_package_has_every_scheme(tmp_path: Path) -> None:
     model = sn_hf.SiameseForCausalLM.from_pretrained(saved("hybrid", tmp_path / "hybrid"))
     assert type(AutoModelForCausalLM.from_pretrained(tmp_path / "hybrid")) is sn_hf.SiameseForCausalLM
     assert relative_error(model(TOKENS).logits, build("hybrid")(TOKENS).logits) < 1e-5
+    half = sn_hf.SiameseForCausalLM.from_pretrained(tmp_path / "hybrid", dtype=torch.bfloat16)
+    assert half.blocks[0].ffn_junction.x_norm.weight.dtype == torch.float32
+    assert half.blocks[0].ffn.out.weight.dtype == torch.bfloat16
+    assert relative_error(half(TOKENS).logits, model(TOKENS).logits) < 0.05
     save_file({"tokens": TOKENS}, tmp_path / "in.safetensors")
     for scheme in ("peri", "post", "olmo2", "hc", "resi_dual", "keel"):
         config = sn_hf.SiameseConfig(model={**SMALL, "residual": scheme})

@@ -33,6 +33,7 @@ true_forward = triton_junction.forward
 def broken(tensors, plan, made):
     true_forward(tensors, {**plan, "eps": [0.1] * 4}, made)
 triton_junction.forward = broken
+selftest.PASSES = selftest.PASSES[:2]
 raise SystemExit(selftest.main(["--interpret"]))
 """
 

@@ -369,9 +369,7 @@ class SiameseForCausalLM(PreTrainedModel, GenerationMixin):
         if (input_ids is None) == (inputs_embeds is None):
             raise ValueError("expected input_ids or inputs_embeds, got " + ("none" if input_ids is None else "both"))
         x = self.embedding(input_ids) if inputs_embeds is None else inputs_embeds
-        if use_cache is None:
-            use_cache = not self.training
-        if use_cache and past_key_values is None:
+        if past_key_values is None and (use_cache or (use_cache is None and not self.training)):
             past_key_values = DynamicCache()
         past = int(past_key_values.get_seq_length()) if past_key_values is not None else 0
         if position_ids is None:
