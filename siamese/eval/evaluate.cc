@@ -84,7 +84,10 @@ std::string Evaluation::loss_text() const {
 
 std::string Evaluation::measures_text() const {
   std::string text;
-  if (!of_images) text += fmt::format("perplexity {:.3f}", held_out.perplexity);
+  if (!of_images) {
+    text += held_out.perplexity < 1e6 ? fmt::format("perplexity {:.3f}", held_out.perplexity)
+                                      : fmt::format("perplexity {:.3e}", held_out.perplexity);
+  }
   for (const auto& [name, value] : held_out.terms)
     text += fmt::format("{}{} {:.4f}", text.empty() ? "" : ", ", name, value);
   if (problems() > 0) text += fmt::format(", exact match {:.1f} % of {}", 100 * accuracy(), problems());

@@ -1,6 +1,7 @@
 // What lines of a record lack that were written before these were recorded, and what needs no training to be known.
 #pragma once
 
+#include "siamese/models/model.h"
 #include "siamese/runs/record_line.h"
 #include "siamese/train/config.h"
 
