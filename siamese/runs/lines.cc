@@ -65,6 +65,7 @@ std::string sealed_line(std::string_view kind, const Json& fields) {
 }
 
 Json open_line(std::string_view line, std::string_view kind, const std::string& where) {
+  while (line.ends_with('\r') || line.ends_with(' ')) line.remove_suffix(1);  // an editor of another system
   Json object = io::read_ordered_json(line, where);
   const Fields fields(object, where);
   const int64_t schema = fields.has("schema") ? fields.whole("schema") : 1;

@@ -20,6 +20,18 @@ using Json = nlohmann::ordered_json;
 constexpr const char* kKind = "run";
 
 // 0.1.0 wrote no `kind`: its run.json is known by its keys.
+void check_keys(const Fields& fields) {
+  for (const char* const key : {"schema", "scheme", "label", "step", "steps", "parameters", "seed", "lr"}) {
+    if (!fields.has(key)) fields.wrong(key, "that of a run");
+  }
+}
+
+RunStatus read_status(const Fields& fields) {
+  const auto status = enum_from_text<RunStatus>(fields.text("status"));
+  if (!status) fields.wrong("status", "running, finished, diverged or stopped");
+  return *status;
+}
+
 void check_is_ours(const Fields& fields) {
   if (fields.has("schema") && fields.whole("schema") != 1 && fields.whole("schema") != kSchema) {
     fields.wrong("schema", fmt::format("1 or {}", kSchema));
@@ -27,10 +39,7 @@ void check_is_ours(const Fields& fields) {
   if (fields.has("kind") && (!fields.at("kind").is_string() || fields.text("kind") != kKind)) {
     fields.wrong("kind", "'run'");
   }
-  if (fields.notes() != nullptr) return;
-  for (const char* const key : {"schema", "scheme", "label", "step", "steps", "parameters", "seed", "lr"}) {
-    if (!fields.has(key)) fields.wrong(key, "that of a run");
-  }
+  if (fields.notes() == nullptr) check_keys(fields);
 }
 
 }  // namespace
@@ -63,9 +72,7 @@ RunInfo read_run_info(std::string_view text, const std::string& where, Notes* no
   const Fields fields(object, where, notes);
   check_is_ours(fields);
   RunInfo info;
-  const auto status = enum_from_text<RunStatus>(fields.text("status"));
-  if (!status) fields.wrong("status", "running, finished, diverged or stopped");
-  info.status = *status;
+  info.status = read_status(fields);
   fields.take("id", info.id);
   fields.take("scheme", info.scheme);
   fields.take("label", info.label);
@@ -89,6 +96,21 @@ RunInfo read_run_info(std::string_view text, const std::string& where, Notes* no
     }
   });
   return info;
+}
+
+bool is_run_file(const std::filesystem::path& run_dir) {
+  const std::filesystem::path path = run_dir / io::kRunFile;
+  try {
+    const Json object = io::read_ordered_json(io::read_file(path), path.string());
+    Notes notes;
+    const Fields fields(object, path.string(), &notes);
+    check_is_ours(fields);
+    if (!fields.has("kind")) check_keys(fields);
+    read_status(fields);
+    return true;
+  } catch (const DataError&) {  // somebody else's
+    return false;
+  }
 }
 
 std::optional<RunInfo> read_run_file(const std::filesystem::path& run_dir, Notes* notes) {

@@ -43,7 +43,8 @@ std::optional<runs::RunInfo> run_of(const fs::path& config_file) {
   for (const fs::path& dir : {folder, folder.parent_path()}) {
     if (dir != folder && !io::checkpoint_step(folder.filename().string())) break;
     try {
-      if (is_run(dir)) return runs::read_run_file(dir);
+      runs::Notes notes;
+      if (is_run(dir)) return runs::read_run_file(dir, &notes);
     } catch (const Error&) {  // whoever needs run.json itself says what is wrong with it
     }
   }

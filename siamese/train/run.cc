@@ -60,10 +60,14 @@ void warn_of_damage(const fs::path& dir, const RunHooks& hooks) {
   for (const std::string& note : notes) hooks.observer->warned(note + "; training goes on");
 }
 
-runs::RunInfo read_own_run_file(const fs::path& dir) {
+runs::RunInfo read_own_run_file(const fs::path& dir, const RunHooks& hooks) {
   std::string reason;
   try {
-    const auto info = is_run(dir) ? runs::read_run_file(dir) : std::nullopt;
+    runs::Notes notes;
+    const auto info = is_run(dir) ? runs::read_run_file(dir, &notes) : std::nullopt;
+    if (hooks.observer != nullptr) {
+      for (const std::string& note : notes) hooks.observer->warned(note);
+    }
     if (info) return *info;
     runs::read_run_file(dir);
   } catch (const DataError& error) {
@@ -126,7 +130,7 @@ RunResult resume_run(const fs::path& run_or_checkpoint, const RunHooks& hooks, b
   }
   if (is_checkpoint) check_is_in_its_run(run_or_checkpoint);
   const io::DirectoryLock lock(dir);
-  const auto found = read_own_run_file(dir);
+  const auto found = read_own_run_file(dir, hooks);
   io::remove_leftovers(dir);
   const bool begun = is_checkpoint || io::read_latest(dir) || !io::list_checkpoints(dir).empty();
   const RunConfig config = read_config_file((dir / io::kConfigFile).string());

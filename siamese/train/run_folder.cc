@@ -98,13 +98,7 @@ std::string listed(const Names& names) {
 
 }  // namespace
 
-bool is_run(const fs::path& dir) {
-  try {
-    return is_real_file(dir / io::kRunFile) && runs::read_run_file(dir).has_value();
-  } catch (const DataError&) {  // somebody else's
-    return false;
-  }
-}
+bool is_run(const fs::path& dir) { return is_real_file(dir / io::kRunFile) && runs::is_run_file(dir); }
 
 void check_only_checkpoint(const fs::path& folder) {
   if (!is_real_folder(folder)) return;

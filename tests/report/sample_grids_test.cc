@@ -44,7 +44,7 @@ class SampleGridsTest : public ::testing::Test {
   // The run folder with one evaluation that names this picture, its grids loaded.
   Collection load(const std::string& grid) {
     write_text(root_ / "run" / "eval.jsonl", json{{"step", 7}, {"samples", {{"grid", grid}}}}.dump() + "\n");
-    write_text(root_ / "run" / "run.json", "{}");
+    write_text(root_ / "run" / "run.json", R"({"status": "finished"})");
     Collection collection = read_collection(root_ / "run");
     load_sample_grids(root_ / "run", collection);
     return collection;

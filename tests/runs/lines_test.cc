@@ -19,6 +19,7 @@ TEST(Lines, ALineSaysWhatItIsAndCarriesItsChecksum) {
   EXPECT_EQ(object["kind"], "step");
   EXPECT_EQ(object["checksum"].get<std::string>().size(), 16u);
   EXPECT_EQ(open_line(line, "step", "here")["step"], 3);
+  EXPECT_EQ(open_line(line + " \r", "step", "here")["step"], 3);  // an editor of another system
 }
 
 TEST(Lines, EveryFlippedBitOfALineIsNoticed) {

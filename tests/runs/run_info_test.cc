@@ -45,6 +45,16 @@ TEST_F(FolderTest, ReadsWhatItWrites) {
   EXPECT_EQ(read->data, full_info().data);
   EXPECT_EQ(read->stretches[0].build.commit, "abc");
   EXPECT_FALSE(read_run_file(folder_ / "none"));
+  EXPECT_TRUE(is_run_file(folder_));
+  const auto is_ours = [&](const std::string& text) {
+    io::write_file_atomic(folder_ / "run.json", text);
+    return is_run_file(folder_);
+  };
+  EXPECT_TRUE(is_ours(R"({"schema":2,"kind":"run","status":"stopped","label":7})"));  // damaged, but ours
+  EXPECT_FALSE(is_ours(R"({"schema":2,"kind":"run"})"));
+  EXPECT_FALSE(is_ours(R"({"schema":1,"status":"finished"})"));
+  EXPECT_FALSE(is_ours("no JSON"));
+  EXPECT_TRUE(is_run_file(fixture("lm")));
   const Json json = Json::parse(to_json(*read));
   EXPECT_EQ(json["schema"], 2);
   EXPECT_EQ(json["kind"], "run");
