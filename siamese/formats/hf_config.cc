@@ -149,38 +149,40 @@ void read_gpt2(HfReader& reader) {
   reader.require("add_cross_attention", {false});
 }
 
-// Layout hf keeps our own section, under our own keys.
+// Layout hf keeps our own section, under our own keys; a section within it is an object.
+config::Value ours_of(const HfReader& reader, const std::string& path, const json& value) {
+  if (value.is_boolean()) return config::print(value.get<bool>());
+  if (value.is_number_integer()) return config::print(value.get<int64_t>());
+  if (value.is_number()) return config::print(value.get<double>());
+  if (value.is_string()) return config::Value::scalar(value.get<std::string>());
+  if (!value.is_object()) reader.refuse(path, "a number, text, true, false or a section", value);
+  config::Value section = config::Value::map();
+  for (const auto& [key, inner] : value.items()) section[key] = ours_of(reader, path + "." + key, inner);
+  return section;
+}
+
 void read_ours(HfReader& reader) {
   const json* const model = reader.find("model");
   if (model == nullptr || !model->is_object()) {
     reader.refuse("model", "the model section of a siamese config", model != nullptr ? *model : json());
   }
-  for (const auto& [key, value] : model->items()) {
-    if (value.is_boolean()) {
-      reader.put(key, config::print(value.get<bool>()));
-    } else if (value.is_number_integer()) {
-      reader.put(key, config::print(value.get<int64_t>()));
-    } else if (value.is_number()) {
-      reader.put(key, config::print(value.get<double>()));
-    } else if (value.is_string()) {
-      reader.put(key, config::Value::scalar(value.get<std::string>()));
-    } else {
-      reader.refuse("model." + key, "a number, text, true or false", value);
-    }
-  }
+  for (const auto& [key, value] : model->items()) reader.put(key, ours_of(reader, "model." + key, value));
 }
 
-nlohmann::ordered_json ours_as_json(const models::ModelConfig& config) {
-  nlohmann::ordered_json model = nlohmann::ordered_json::object();
-  models::ModelConfig::fields(config, [&](std::string_view key, const auto& field, const config::About&) {
+template <config::HasFields Section>
+nlohmann::ordered_json ours_as_json(const Section& section) {
+  nlohmann::ordered_json object = nlohmann::ordered_json::object();
+  Section::fields(section, [&](std::string_view key, const auto& field, const config::About&) {
     using Field = std::remove_cvref_t<decltype(field)>;
     if constexpr (NamedEnum<Field>) {
-      model[std::string(key)] = std::string(enum_text(field));
+      object[std::string(key)] = std::string(enum_text(field));
+    } else if constexpr (config::HasFields<Field>) {
+      object[std::string(key)] = ours_as_json(field);
     } else {
-      model[std::string(key)] = field;
+      object[std::string(key)] = field;
     }
   });
-  return model;
+  return object;
 }
 
 }  // namespace
