@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "siamese/base/check.h"
@@ -127,6 +128,12 @@ ConfigTexts resolve(const ConfigTexts& recorded) {
   }
 }
 
+std::string config_key(const ConfigTexts& config) {
+  std::string key;
+  for (const auto& [name, text] : config) key += name + "=" + text + "\n";
+  return key;
+}
+
 }  // namespace
 
 RecordLine record_line(const std::string& sweep, const PlannedRun& run, const fs::path& run_dir,
@@ -233,9 +240,20 @@ void SweepRecord::check_writable() const {
   }
 }
 
+SweepRecord::Stamp SweepRecord::stamp() const {
+  struct stat about {};
+  if (::stat(file_.c_str(), &about) != 0) return {};
+  constexpr int64_t kNanoseconds = 1'000'000'000;
+  return {about.st_dev, about.st_ino, static_cast<uint64_t>(about.st_size),
+          about.st_mtim.tv_sec * kNanoseconds + about.st_mtim.tv_nsec};
+}
+
 void SweepRecord::refresh() {
+  const Stamp now = stamp();  // before it is read: a later change is then seen next time
+  if (now == stamp_ && stamp_ != Stamp{}) return;
   std::string text = is_taken(file_) ? io::read_file(file_) : "";
   if (text != text_) take(std::move(text));
+  stamp_ = now;
 }
 
 void SweepRecord::take(std::string text) {
@@ -251,15 +269,27 @@ void SweepRecord::take(std::string text) {
     ConfigTexts resolved = resolve(line.config);
     entries.push_back({std::move(line), std::move(resolved)});
   }
-  entries_ = std::move(entries);
+  entries_.clear();
+  by_config_.clear();
+  for (Entry& entry : entries) keep(std::move(entry));
   text_ = std::move(text);
 }
 
+void SweepRecord::keep(Entry entry) {
+  if (!entry.resolved.empty()) by_config_.emplace(config_key(entry.resolved), entries_.size());
+  entries_.push_back(std::move(entry));
+}
+
 const SweepRecord::Entry* SweepRecord::entry_about(const ConfigTexts& config) const {
-  for (const Entry& entry : entries_) {
-    if (!entry.resolved.empty() && entry.resolved == config) return &entry;
-  }
-  return nullptr;
+  const auto found = by_config_.find(config_key(config));
+  return config.empty() || found == by_config_.end() ? nullptr : &entries_[found->second];
+}
+
+std::vector<RecordLine> SweepRecord::lines() {
+  refresh();
+  std::vector<RecordLine> lines;
+  for (const Entry& entry : entries_) lines.push_back(entry.line);
+  return lines;
 }
 
 std::optional<RecordLine> SweepRecord::find(const RunConfig& planned) {
@@ -272,12 +302,15 @@ void SweepRecord::add(const RecordLine& line) {
   check_writable();
   const io::DirectoryLock lock(io::folder_of(file_), io::DirectoryLock::WhenHeld::wait);
   refresh();
-  if (entry_about(resolve(line.config)) != nullptr) return;
+  ConfigTexts resolved = resolve(line.config);
+  if (entry_about(resolved) != nullptr) return;
   std::string text = text_;
   if (!text.empty() && text.back() != '\n') text += '\n';  // edited by hand
   text += to_json(line) + '\n';
   io::write_file_atomic(file_, text);
-  take(std::move(text));
+  keep({line, std::move(resolved)});
+  text_ = std::move(text);
+  stamp_ = stamp();  // under the lock: the file is the one just written
 }
 
 }  // namespace siamese::train

@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -47,8 +48,10 @@ class SweepRecord {
   const std::filesystem::path& file() const { return file_; }
   // Before anything is trained: SystemError when a line could not be added.
   void check_writable() const;
-  // The first line about this run, as the file is now.
+  // The first line about this run, as the file is now. The file is read again only when it is another than before.
   std::optional<RecordLine> find(const RunConfig& planned);
+  // All of them, as the file is now.
+  std::vector<RecordLine> lines();
   // Nothing happens when a line about the same run is there already: its numbers stay.
   void add(const RecordLine& line);
 
@@ -57,13 +60,23 @@ class SweepRecord {
     RecordLine line;
     ConfigTexts resolved;  // by today's keys and defaults; empty: cannot be any run of today
   };
+  // Which file stands under the name: a writer replaces it by a new one.
+  struct Stamp {
+    uint64_t device = 0, inode = 0, size = 0;
+    int64_t changed_ns = 0;
+    bool operator==(const Stamp&) const = default;
+  };
+  Stamp stamp() const;
   void refresh();
   void take(std::string text);
+  void keep(Entry entry);
   const Entry* entry_about(const ConfigTexts& config) const;
 
   std::filesystem::path file_;
   std::string text_;
+  Stamp stamp_;  // of the file that `text_` is from
   std::vector<Entry> entries_;
+  std::unordered_map<std::string, size_t> by_config_;  // the first entry about each resolved config
 };
 
 }  // namespace siamese::train
