@@ -40,6 +40,17 @@ void take_limits(const RunConfig& from, RunConfig& to) {
   to.engine.threads = from.engine.threads;
 }
 
+// Whether another process writes there. Nobody's lock is taken for longer than it takes to ask.
+bool is_held(const fs::path& dir) {
+  if (!is_folder(dir)) return false;
+  try {
+    const io::DirectoryLock free(dir);
+    return false;
+  } catch (const UsageError&) {
+    return true;
+  }
+}
+
 RecordLine named_as(RecordLine line, const PlannedRun& run) {
   line.dir = run.dir;
   line.variant = run.variant;
@@ -238,6 +249,11 @@ void Sweep::append_recorded(const PlannedRun& run, const RecordLine& line) const
 }
 
 void Sweep::note_failure(const PlannedRun& run, Exit code, const std::string& message, const SweepHooks& hooks) {
+  if (code == Exit::usage && is_held(options_.out / run.dir)) {
+    if (hooks.say) hooks.say(run.dir + ": another process trains it: left to that");
+    return;
+  }
+  if (code == Exit::usage && left_as_it_is(run)) return;  // and has ended meanwhile
   failures_.push_back({run.dir, message, code});
   if (hooks.say) hooks.say(fmt::format("{}: failed: {}", run.dir, message));
 }

@@ -27,14 +27,32 @@ Exit exit_of(const ProcessEnd& end) {
 
 }  // namespace
 
+// An error of the sweep itself, as a record that cannot be written, costs no run what it has done.
 RunResult SweepWorkers::train() {
+  try {
+    return train_all();
+  } catch (...) {
+    for (const Worker& worker : workers_) {
+      if (worker.process) worker.process->send(SIGTERM);
+    }
+    for (Worker& worker : workers_) {
+      while (worker.process && worker.process->read(worker.text, -1)) {
+      }
+      if (worker.process) worker.process->wait();
+    }
+    throw;
+  }
+}
+
+RunResult SweepWorkers::train_all() {
   while (true) {
     ask_to_stop();
-    while (!stopping_ && !all_begun() && static_cast<int64_t>(workers_.size()) < sweep_.options_.jobs) begin_next();
-    if (workers_.empty()) break;
+    while (!stopping_ && !hours_over_ && !all_begun() && static_cast<int64_t>(workers_.size()) < sweep_.options_.jobs)
+      begin_next();
+    if (workers_.empty() && (hours_over_ || stopping_ || all_begun())) break;
     listen();
   }
-  const bool stopped = stopping_ && (left_over_ || !all_begun());
+  const bool stopped = left_over_ || !all_begun();
   return stopped ? RunResult{RunStatus::stopped, signal_} : RunResult{RunStatus::finished, 0};
 }
 
@@ -48,9 +66,9 @@ bool SweepWorkers::out_of_time(const PlannedRun& run) const {
 void SweepWorkers::ask_to_stop() {
   if (stopping_) return;
   signal_ = hooks_.run.stop_signal ? hooks_.run.stop_signal() : 0;
-  const bool late =
-      std::any_of(workers_.begin(), workers_.end(), [&](const Worker& one) { return out_of_time(*one.run); });
-  if (signal_ == 0 && !late) return;
+  hours_over_ = hours_over_ || std::any_of(workers_.begin(), workers_.end(),
+                                           [&](const Worker& worker) { return out_of_time(*worker.run); });
+  if (signal_ == 0 && !hours_over_) return;
   stopping_ = true;
   for (const Worker& worker : workers_) worker.process->send(signal_ != 0 ? signal_ : SIGTERM);
 }
@@ -63,12 +81,10 @@ void SweepWorkers::begin_next() {
     ++next_;
     return;
   }
-  if (out_of_time(run)) {
-    stopping_ = true;
-    return;
-  }
+  hours_over_ = out_of_time(run);
+  if (hours_over_) return;
   const std::vector<std::string> command = hooks_.worker(run);
-  SIAMESE_INVARIANT(!command.empty());
+  if (command.empty()) throw UsageError("jobs: expected a command that trains " + run.dir + ", got none");
   if (hooks_.say) hooks_.say(place + ": begins");
   workers_.push_back(
       {&run, std::make_unique<ChildProcess>(command.front(), command, ChildProcess::Through::out_and_error)});

@@ -22,10 +22,11 @@ class SweepWorkers {
   struct Worker {
     const PlannedRun* run = nullptr;
     std::unique_ptr<ChildProcess> process;
-    std::string text;       // of a line that has not ended yet
-    std::string last_line;  // what it said last, why it failed if it did
+    std::string text = {};       // of a line that has not ended yet
+    std::string last_line = {};  // what it said last, why it failed if it did
   };
 
+  RunResult train_all();
   bool all_begun() const { return next_ == sweep_.plan_.runs.size(); }
   void ask_to_stop();
   void begin_next();
@@ -37,9 +38,10 @@ class SweepWorkers {
   Sweep& sweep_;
   const SweepHooks& hooks_;
   std::vector<Worker> workers_;
-  size_t next_ = 0;         // of the plan
-  bool stopping_ = false;   // asked to stop: no run begins any more
-  int signal_ = 0;          // by which; 0: the hours are over
+  size_t next_ = 0;        // of the plan
+  bool stopping_ = false;  // asked to stop: no run begins any more
+  int signal_ = 0;         // by which; 0: the hours are over
+  bool hours_over_ = false;
   bool left_over_ = false;  // a run that was stopped can be continued
 };
 

@@ -73,7 +73,7 @@ TEST_F(Hints, EveryVerbHasAnExampleOfItsOwnAndItsDefaults) {
   const auto lines = std::count(listed.begin(), listed.end(), '\n');
   EXPECT_GE(lines, 14);
   const std::string generate = run("generate --help").out;
-  EXPECT_NE(generate.find("--max-tokens INT:INT in [1 - 1099511627776]=200"), std::string::npos) << generate;
+  EXPECT_NE(generate.find("--max-tokens INT:INT in [1 - 1099511627776]=64"), std::string::npos) << generate;
   EXPECT_NE(run("sweep --help").out.find("--jobs INT:INT in [1 - 1024]=1"), std::string::npos);
   EXPECT_EQ(run("sweep --help").out.find("--worker"), std::string::npos);
 }

@@ -118,6 +118,21 @@ TEST_F(SweepJobs, RunsOfAKilledSweepSaveAndStop) {
   EXPECT_TRUE(both(stopped));
 }
 
+// Whoever comes second to a run leaves it to the first, and all is recorded once.
+TEST_F(SweepJobs, TwoSweepsShareFolderAndRecord) {
+  write_sweep("train.steps: 20");
+  Background one(folder, "sweep s.yaml --jobs 2 --quiet");
+  const CommandResult other = run("sweep s.yaml --jobs 2 --quiet");
+  EXPECT_EQ(other.exit_code, 0) << other.error;
+  EXPECT_EQ(one.wait(), 0) << read("error.txt");
+  std::set<std::string> recorded;
+  std::istringstream lines(read("record.jsonl"));
+  for (std::string line; std::getline(lines, line);) {
+    EXPECT_TRUE(recorded.insert(nlohmann::json::parse(line)["dir"]).second) << line;
+  }
+  EXPECT_EQ(recorded, (std::set<std::string>(names.begin(), names.end())));
+}
+
 TEST_F(SweepJobs, ASweepFileThatChangedMeanwhileIsNotFollowed) {
   write_sweep("train.steps: 2");
   // What a sweep would call, with the checksum of another plan.
