@@ -44,6 +44,7 @@ void summarise(const std::vector<RunRecord>& runs, ResultGroup& group) {
     group.finished += runs[index].state == RunState::finished;
     group.diverged += runs[index].state == RunState::diverged;
     group.stuck += runs[index].stuck;
+    group.averaged += runs[index].judges_average();
     keep(runs[index].median_tokens_per_s(), tokens);
     keep(runs[index].median_samples_per_s(), samples);
   }

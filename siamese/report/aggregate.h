@@ -19,7 +19,8 @@ struct ResultGroup {
   double lr = kMissing;
   std::vector<size_t> runs;  // indices, in order of seed
   size_t finished = 0, diverged = 0;
-  size_t stuck = 0;  // of the diverged
+  size_t stuck = 0;     // of the diverged
+  size_t averaged = 0;  // runs whose evaluations are of averaged weights
   bool partial = false;
   bool other_build = false;  // one of its runs is by another build than most (builds.h)
 

@@ -1,25 +1,36 @@
 #include "siamese/report/report.h"
 
+#include "siamese/base/check.h"
+#include "siamese/base/path_kind.h"
 #include "siamese/base/utf8.h"
 #include "siamese/io/atomic_file.h"
 #include "siamese/io/run_dir.h"
 #include "siamese/report/aggregate.h"
 #include "siamese/report/builds.h"
+#include "siamese/report/csv.h"
 #include "siamese/report/page.h"
 #include "siamese/report/page_data.h"
 #include "siamese/report/reader.h"
 #include "siamese/report/sample_grids.h"
+#include "siamese/report/sources.h"
 #include "siamese/report/summary.h"
 
 namespace siamese::report {
 
 namespace {
 
-Collection read_and_judge(const std::filesystem::path& run_or_sweep) {
-  Collection collection = read_collection(run_or_sweep);
+namespace fs = std::filesystem;
+
+Collection read_and_judge(const std::vector<fs::path>& sources) {
+  Collection collection = read_sources(sources);
   collection.runs = mark_stuck(std::move(collection.runs));
   mark_builds(collection);
   return collection;
+}
+
+std::string title_of(const Collection& collection) {
+  if (collection.is_comparison) return collection.name + " - siamese";
+  return (collection.is_sweep ? "Sweep " : "Run ") + collection.name + " - siamese";
 }
 
 std::string summary_of(const Collection& collection, const std::vector<ResultGroup>& groups) {
@@ -27,21 +38,44 @@ std::string summary_of(const Collection& collection, const std::vector<ResultGro
   return summary_markdown(groups) + (note.empty() ? "" : "\n" + printable(note) + "\n");
 }
 
-}  // namespace
-
-std::filesystem::path write_report(const std::filesystem::path& run_or_sweep) {
-  Collection collection = read_and_judge(run_or_sweep);
-  load_sample_grids(run_or_sweep, collection);
-  const auto groups = group_results(collection.runs);
-  const std::string title = (collection.is_sweep ? "Sweep " : "Run ") + collection.name + " - siamese";
-  const std::filesystem::path path = run_or_sweep / io::kReportFile;
-  io::write_file_atomic(path, render_page(title, page_data(collection, groups), summary_of(collection, groups)));
-  return path;
+// Somebody's file of that name is not ours to replace.
+void check_ours(const fs::path& path, std::string_view mark, const std::string& expected) {
+  if (path.empty() || !is_taken(path)) return;
+  if (is_file(path) && io::read_file(path).find(mark) != std::string::npos) return;
+  throw UsageError(path.string() + ": exists already and is no " + expected + "; choose another file");
 }
 
-std::string summary_table(const std::filesystem::path& sweep) {
-  const Collection collection = read_and_judge(sweep);
+// Where it goes when nobody says. Inside a run or sweep the name is the report's.
+fs::path default_page(const Collection& collection, const fs::path& source) {
+  return collection.is_comparison ? fs::path(io::kReportFile) : source / io::kReportFile;
+}
+
+}  // namespace
+
+fs::path write_report(const ReportRequest& request) {
+  SIAMESE_INVARIANT(!request.sources.empty());
+  Collection collection = read_and_judge(request.sources);
+  const bool in_its_folder = request.page.empty() && !collection.is_comparison;
+  const fs::path page = request.page.empty() ? default_page(collection, request.sources.front()) : request.page;
+  if (!in_its_folder) check_ours(page, kPageMark, "page of a report");
+  check_ours(request.csv, kCsvStart, "table of a report");
+  load_sample_grids(collection);
+  const auto groups = group_results(collection.runs);
+  io::write_file_atomic(
+      page, render_page(title_of(collection), page_data(collection, groups), summary_of(collection, groups)));
+  if (!request.csv.empty()) io::write_file_atomic(request.csv, results_csv(groups));
+  return page;
+}
+
+fs::path write_report(const fs::path& run_or_sweep) { return write_report(ReportRequest{{run_or_sweep}, {}, {}}); }
+
+std::string summary_table(const fs::path& sweep) {
+  const Collection collection = read_and_judge({sweep});
   return summary_of(collection, group_results(collection.runs));
+}
+
+std::string results_csv(const std::vector<fs::path>& sources) {
+  return results_csv(group_results(read_and_judge(sources).runs));
 }
 
 }  // namespace siamese::report

@@ -1,19 +1,33 @@
-// What came out of a run, or of a sweep of runs, for people: one HTML page that needs no network, and a plain table.
+// What came out of runs, for people: one HTML page that needs no network, a plain table, and the table as CSV.
 //   RUN/    run.json  metrics.jsonl  eval.jsonl  config.yaml     each may be missing: the page says so
 //   SWEEP/  sweep.json  recorded.jsonl  <run>/...                runs that have not started yet are listed as such
+// Several of them, and checkpoints, are compared in one page (sources.h).
 #pragma once
 
 #include <filesystem>
 #include <string>
+#include <vector>
 
 namespace siamese::report {
 
-// Writes `report.html` into the folder, atomically, and returns its path. A folder that is neither a run nor a sweep
-// is a DataError.
+struct ReportRequest {
+  std::vector<std::filesystem::path> sources;  // at least one
+  std::filesystem::path page;  // empty: report.html, of one run or sweep in its folder, else in the working directory
+  std::filesystem::path csv;   // empty: none
+};
+
+// Writes the files, atomically, and returns the path of the page. DataError when a source is neither run, checkpoint
+// nor sweep. A file at `page` or `csv` that this did not write is refused (UsageError).
+std::filesystem::path write_report(const ReportRequest& request);
+
+// Of one run or sweep, into its folder.
 std::filesystem::path write_report(const std::filesystem::path& run_or_sweep);
 
 // The final results as a Markdown table, one row per variant and learning rate: mean +- sample standard deviation
 // over the seeds that did not diverge; a table for each family of models when there are several.
 std::string summary_table(const std::filesystem::path& sweep);
+
+// The same as CSV (csv.h).
+std::string results_csv(const std::vector<std::filesystem::path>& sources);
 
 }  // namespace siamese::report

@@ -108,11 +108,13 @@ std::string table(const std::vector<ResultGroup>& groups) {
 
 std::string footnotes(const std::vector<ResultGroup>& groups) {
   bool partial = false;
-  size_t stuck = 0;
+  size_t stuck = 0, averaged = 0, runs = 0;
   for (const ResultGroup& group : groups) {
     const bool judged = group.val_loss.count > 0 || group.accuracy.count > 0 || !group.measures.empty();
     partial = partial || (group.partial && judged);
     stuck += group.stuck;
+    averaged += group.averaged;
+    runs += group.runs.size();
   }
   std::string text;
   if (partial) text += "\n\\* no run has finished yet: latest evaluation so far\n";
@@ -122,6 +124,9 @@ std::string footnotes(const std::vector<ResultGroup>& groups) {
         "while "
         "the same variant\nat another learning rate ends at or below half. Diverged runs are not in the means.\n",
         stuck, stuck == 1 ? "is" : "are");
+  }
+  if (averaged > 0) {
+    text += fmt::format("\nEvaluations are of averaged weights (eval.averaged) in {} of {} runs.\n", averaged, runs);
   }
   return text;
 }

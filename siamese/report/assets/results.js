@@ -77,6 +77,7 @@ function resultsTable(family) {
   if (measures.some(({ name }) => name === "feature_distance")) note.push(` ${FEATURE_DISTANCE_WORDS}`);
   if (measures.some(({ name }) => name === "expert_max_load")) note.push(` ${MAX_LOAD_WORDS} Mean of the last 50 steps.`);
   if (family.groups.some((group) => group.partial && group.val_loss.count)) note.push(" * no run has finished yet: latest so far.");
+  if (averagedWords(family)) note.push(` ${averagedWords(family)}`);
   const stuck = family.groups.reduce((sum, group) => sum + group.stuck, 0);
   if (stuck) {
     note.push(` ${plural(stuck, "diverged run")} stuck rather than not finite: the loss at the end is above half of the first, while the same variant at another learning rate ends at or below half.`);
