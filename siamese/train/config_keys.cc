@@ -86,6 +86,8 @@ RunConfig edited_config(const RunConfig& run, const std::vector<std::string>& ov
   config::Value value = config::in_layer(config::print(run), config::kStoredLayer);
   for (const std::string& assignment : overrides) config::apply_override(value, assignment);
   RunConfig edited = read_config(value);
+  edited.given = run.given;
+  edited.data.base = run.data.base;
   const ConfigTexts before = config::flatten(config::print(run));
   for (const auto& [key, text] : config::flatten(config::print(edited))) {
     const std::string* const was = config::find_text(before, key);
