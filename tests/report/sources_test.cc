@@ -45,7 +45,8 @@ class SourcesTest : public ::testing::Test {
 TEST_F(SourcesTest, RunsOfDifferentFoldersAreOneCollection) {
   write_fake_run(root_ / "a", {.variant = "pre", .scheme = "pre"});
   write_fake_run(root_ / "b", {.variant = "siamese", .scheme = "siamese"});
-  write_fake_sweep(root_ / "s", "demo", {{.variant = "post", .scheme = "post"}, {.variant = "post", .scheme = "post", .seed = 2}});
+  write_fake_sweep(root_ / "s", "demo",
+                   {{.variant = "post", .scheme = "post"}, {.variant = "post", .scheme = "post", .seed = 2}});
   const Collection all = read_sources({root_ / "a", root_ / "b", root_ / "s"});
   EXPECT_TRUE(all.is_sweep);
   EXPECT_TRUE(all.is_comparison);
