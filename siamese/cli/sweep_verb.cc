@@ -193,8 +193,8 @@ void add_sweep(CLI::App& app, int& exit_code) {
   verb->add_option("--record", arguments->record, "File of runs that ended; default: what SWEEP names, if it does");
   verb->add_option("--jobs", arguments->jobs, "Runs at once, each in a process of its own")->check(CLI::Range(1, 1024));
   verb->add_option("--threads", arguments->threads,
-                   "Threads of a run whose engine.threads is 0; default: the cores divided by --jobs")
-      ->check(CLI::Range(1, 1024));
+                   "Threads of a run whose engine.threads is 0; 0: the cores divided by --jobs")
+      ->check(CLI::Range(0, 1024));
   verb->add_flag("--dry-run", arguments->dry_run,
                  "List the runs, what became of them and how long the rest will take; train and write nothing");
   verb->add_flag("--fresh", arguments->fresh, "Train again what another build of this program recorded or trained");

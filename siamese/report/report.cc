@@ -21,8 +21,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-Collection read_and_judge(const std::vector<fs::path>& sources) {
-  Collection collection = read_sources(sources);
+Collection judged(Collection collection) {
   collection.runs = mark_stuck(std::move(collection.runs));
   mark_builds(collection);
   return collection;
@@ -45,37 +44,43 @@ void check_ours(const fs::path& path, std::string_view mark, const std::string& 
   throw UsageError(path.string() + ": exists already and is no " + expected + "; choose another file");
 }
 
-// Where it goes when nobody says. Inside a run or sweep the name is the report's.
-fs::path default_page(const Collection& collection, const fs::path& source) {
-  return collection.is_comparison ? fs::path(io::kReportFile) : source / io::kReportFile;
+std::vector<ResultGroup> write_page(Collection& collection, const fs::path& page) {
+  load_sample_grids(collection);
+  auto groups = group_results(collection.runs);
+  io::write_file_atomic(page,
+                        render_page(title_of(collection), page_data(collection, groups), summary_of(collection, groups)));
+  return groups;
 }
 
 }  // namespace
 
 fs::path write_report(const ReportRequest& request) {
-  SIAMESE_INVARIANT(!request.sources.empty());
-  Collection collection = read_and_judge(request.sources);
+  if (request.sources.empty()) throw UsageError("report: expected a run, a checkpoint or a sweep, got none");
+  Collection collection = judged(read_sources(request.sources));
   const bool in_its_folder = request.page.empty() && !collection.is_comparison;
-  const fs::path page = request.page.empty() ? default_page(collection, request.sources.front()) : request.page;
+  const fs::path beside = in_its_folder ? request.sources.front() : fs::path();
+  const fs::path page = request.page.empty() ? beside / io::kReportFile : request.page;
   if (!in_its_folder) check_ours(page, kPageMark, "page of a report");
   check_ours(request.csv, kCsvStart, "table of a report");
-  load_sample_grids(collection);
-  const auto groups = group_results(collection.runs);
-  io::write_file_atomic(
-      page, render_page(title_of(collection), page_data(collection, groups), summary_of(collection, groups)));
+  const auto groups = write_page(collection, page);
   if (!request.csv.empty()) io::write_file_atomic(request.csv, results_csv(groups));
   return page;
 }
 
-fs::path write_report(const fs::path& run_or_sweep) { return write_report(ReportRequest{{run_or_sweep}, {}, {}}); }
+fs::path write_report(const fs::path& run_or_sweep) {
+  Collection collection = judged(read_collection(run_or_sweep));
+  const fs::path page = run_or_sweep / io::kReportFile;
+  write_page(collection, page);
+  return page;
+}
 
 std::string summary_table(const fs::path& sweep) {
-  const Collection collection = read_and_judge({sweep});
+  const Collection collection = judged(read_collection(sweep));
   return summary_of(collection, group_results(collection.runs));
 }
 
 std::string results_csv(const std::vector<fs::path>& sources) {
-  return results_csv(group_results(read_and_judge(sources).runs));
+  return results_csv(group_results(judged(read_sources(sources)).runs));
 }
 
 }  // namespace siamese::report

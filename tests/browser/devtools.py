@@ -31,7 +31,7 @@ def find_browser():
 class Browser:
     """One headless browser with a profile that goes away with it."""
 
-    def __init__(self, seconds=60):
+    def __init__(self, seconds=600):  # only for machines that hang
         self.limit = time.monotonic() + seconds
         self.profile = tempfile.TemporaryDirectory(prefix="siamese_browser_")
         self.log = open(pathlib.Path(self.profile.name) / "log.txt", "wb")

@@ -144,6 +144,18 @@ class ReportInABrowser(unittest.TestCase):
             self.assertNotEqual(after, before)
             before = after
 
+    def test_the_horizontal_axis_has_other_measures(self):
+        page = self.open(WIDE)
+        choice = "card('Loss').querySelector('[aria-label=\"Loss against\"]')"
+        names = page.ask(f"{choice} ? [...{choice}.querySelectorAll('button')].map(one => one.textContent) : []")
+        labels = set()
+        for name in names:
+            box = page.ask(f"place(button({choice}, {name!r}))")
+            page.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+            self.assertTrue(page.ask("lines('Loss').length > 0"), name)
+            labels.add(tuple(page.ask("ticks('Loss')")))
+        self.assertEqual(len(labels), len(names))
+
     def test_variants_are_switched_off_and_on(self):
         page = self.open(WIDE)
         chip = "document.querySelector('.legend .chip.variant')"

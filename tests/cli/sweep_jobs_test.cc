@@ -150,8 +150,8 @@ TEST_F(SweepJobs, ADryRunSaysHowLongItWillTakeAndChecksTheData) {
   EXPECT_NE(timed.out.find("4 runs to do, 1200 steps: about "), std::string::npos) << timed.out;
   EXPECT_NE(timed.out.find("(steps were timed; evaluations come on top)"), std::string::npos) << timed.out;
   EXPECT_FALSE(exists("runs"));
-  write_sweep("train.steps: 2, data.source: text, data.train: [none.txt]");
-  expect_refusal("sweep s.yaml --dry-run", 3, "data.train: no file, folder or match for 'none.txt'");
+  write("t.yaml", "config: text-small\nset: {data.train: [none.txt]}\n");
+  expect_refusal("sweep t.yaml --dry-run", 3, "data.train: no file, folder or match for 'none.txt'");
 }
 
 }  // namespace

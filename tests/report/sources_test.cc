@@ -45,7 +45,8 @@ class SourcesTest : public ::testing::Test {
 TEST_F(SourcesTest, RunsOfDifferentFoldersAreOneCollection) {
   write_fake_run(root_ / "a", {.variant = "pre", .scheme = "pre"});
   write_fake_run(root_ / "b", {.variant = "siamese", .scheme = "siamese"});
-  write_fake_sweep(root_ / "s", "demo", {{.variant = "post", .scheme = "post"}, {.variant = "post", .seed = 2}});
+  write_fake_sweep(root_ / "s", "demo",
+                   {{.variant = "post", .scheme = "post"}, {.variant = "post", .scheme = "post", .seed = 2}});
   const Collection all = read_sources({root_ / "a", root_ / "b", root_ / "s"});
   EXPECT_TRUE(all.is_sweep);
   EXPECT_TRUE(all.is_comparison);
@@ -115,8 +116,8 @@ TEST_F(SourcesTest, WhatIsNothingIsRefused) {
 }
 
 TEST_F(SourcesTest, PageAndTableGoWhereTheyAreAskedFor) {
-  write_fake_run(root_ / "a", {.variant = "pre, \"wide\"", .floor = 0.5});
-  write_fake_run(root_ / "b", {.variant = "siamese", .floor = 0.4});
+  write_fake_run(root_ / "a", {.scheme = "pre, \"wide\"", .floor = 0.5});
+  write_fake_run(root_ / "b", {.scheme = "siamese", .floor = 0.4});
   const ReportRequest request{{root_ / "a", root_ / "b"}, root_ / "c.html", root_ / "c.csv"};
   EXPECT_EQ(write_report(request), root_ / "c.html");
   EXPECT_FALSE(fs::exists(root_ / "a" / "report.html"));
@@ -133,7 +134,7 @@ TEST_F(SourcesTest, PageAndTableGoWhereTheyAreAskedFor) {
 
 TEST_F(SourcesTest, FilesOfOthersAreNotReplaced) {
   write_fake_run(root_ / "a", {});
-  write_fake_run(root_ / "b", {.variant = "b"});
+  write_fake_run(root_ / "b", {.scheme = "b"});
   write_text(root_ / "mine.html", "<html>my page</html>");
   write_text(root_ / "mine.csv", "name,age\n");
   EXPECT_THROW(write_report({{root_ / "a", root_ / "b"}, root_ / "mine.html", {}}), UsageError);

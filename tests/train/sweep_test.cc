@@ -1,6 +1,8 @@
 // The sweep engine as a library: what a caller sees without the command line.
 #include "siamese/train/sweep.h"
 
+#include <csignal>
+
 #include "tests/support/errors.h"
 #include "tests/train/tiny_run.h"
 
@@ -17,8 +19,8 @@ SweepPlan tiny_plan(const std::vector<std::string>& overrides = {}) {
   plan.name = "s";
   for (const char* const seed : {"1", "2"}) {
     for (const char* const scheme : {"pre", "siamese"}) {
-      std::vector<std::string> all = {"train.steps=3", "train.eval_every=0", "eval.problems=0",
-                                      "train.seed=" + std::string(seed), "model.residual=" + std::string(scheme)};
+      std::vector<std::string> all = {"train.steps=3", "train.eval_every=0", "train.seed=" + std::string(seed),
+                                      "model.residual=" + std::string(scheme)};
       all.insert(all.end(), overrides.begin(), overrides.end());
       plan.runs.push_back({std::string(scheme) + "-seed" + seed, scheme, tiny_config(all)});
     }
@@ -94,9 +96,12 @@ TEST(Sweep, AStopIsHeardBetweenSteps) {
   const TemporaryFolder folder("sweep_stop");
   Told told;
   SweepHooks hooks = told.hooks();
-  hooks.run = stop_after(5);
+  int left = 5;
+  hooks.run.stop_signal = [&] { return --left == 0 ? SIGINT : 0; };
   Sweep sweep(tiny_plan(), {.out = folder / "out"});
-  EXPECT_EQ(sweep.train(hooks).status, RunStatus::stopped);
+  const RunResult result = sweep.train(hooks);
+  EXPECT_EQ(result.status, RunStatus::stopped);
+  EXPECT_EQ(result.signal, SIGINT);
   EXPECT_EQ(sweep.standings()[0].standing, Standing::ended_here);
   EXPECT_EQ(sweep.standings()[1].standing, Standing::begun_here);
   EXPECT_EQ(sweep.standings()[2].standing, Standing::to_do);
