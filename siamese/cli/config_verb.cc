@@ -14,6 +14,7 @@
 #include "siamese/config/load.h"
 #include "siamese/models/registry.h"
 #include "siamese/train/config.h"
+#include "siamese/train/record_facts.h"
 
 namespace siamese::cli {
 namespace {
@@ -67,7 +68,7 @@ void check_config(const ConfigArguments& arguments) {
   for (const auto& parameter : model->parameters().list()) {
     if (parameter.kind == nn::ParameterKind::embedding) embeddings += static_cast<double>(parameter.value.numel());
   }
-  const double step_flops = 3 * model->forward_flops(config.train.batch);
+  const double step_flops = train::step_flops(*model, config);
   const double tokens =
       static_cast<double>(config.train.batch * config.model.context) * static_cast<double>(config.train.steps);
   const auto active = static_cast<double>(model->active_parameters());

@@ -94,8 +94,7 @@ void evaluate_run(const EvalArguments& arguments) {
   }
   std::printf("%s: %s, step %lld\n", loaded.checkpoint.c_str(), loaded.config.model.residual.c_str(),
               static_cast<long long>(loaded.step));
-  std::printf("held-out loss %.4f%s over %.0f %s, %s\n", result.held_out.loss, averaged ? " of averaged weights" : "",
-              result.held_out.targets, result.of_images ? "images" : "targets", result.measures_text().c_str());
+  std::printf("%s, %s\n", result.loss_text().c_str(), result.measures_text().c_str());
   if (!result.groups.empty()) {
     std::printf("%s", accuracy_table(result).c_str());
   }

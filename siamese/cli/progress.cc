@@ -96,8 +96,7 @@ void Progress::stepped(const train::StepMetrics& metrics, int64_t steps) {
 
 void Progress::evaluated(const eval::Evaluation& evaluation) {
   if (json_) std::printf("%s\n", eval::to_json(evaluation).c_str());
-  line(fmt::format("step {}: held-out loss {:.4f}{}, {}", evaluation.step, evaluation.held_out.loss,
-                   evaluation.config.averaged ? " of averaged weights" : "", evaluation.measures_text()));
+  line(fmt::format("step {}: {}, {}", evaluation.step, evaluation.loss_text(), evaluation.measures_text()));
 }
 
 void Progress::saved(const std::filesystem::path& checkpoint) { line("saved " + checkpoint.string()); }

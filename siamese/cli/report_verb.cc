@@ -14,6 +14,7 @@ struct Arguments {
   std::vector<std::string> sources;
   std::string out;
   std::string csv;
+  bool json = false;
 };
 
 void run(const Arguments& arguments) {
@@ -23,6 +24,13 @@ void run(const Arguments& arguments) {
   }
   report::ReportRequest request;
   for (const std::string& source : arguments.sources) request.sources.emplace_back(source);
+  if (arguments.json) {
+    if (!arguments.out.empty() || !arguments.csv.empty()) {
+      throw UsageError("--json: prints the results and writes no file: expected it without --out and --csv");
+    }
+    std::printf("%s\n", report::results_line(request.sources).c_str());
+    return;
+  }
   request.page = arguments.out;
   if (!csv_to_stdout) request.csv = arguments.csv;
   const auto page = report::write_report(request);
@@ -44,6 +52,7 @@ void add_report(CLI::App& app) {
   verb->add_option("--out", arguments->out,
                    "The page to write; default: report.html, of one run or sweep in its directory, else here");
   verb->add_option("--csv", arguments->csv, "The table of results as CSV, too; - for stdout; default: none");
+  verb->add_flag("--json", arguments->json, "Print the results as one JSON object instead of writing a page");
   verb->footer(
       "Example: siamese report runs/demo runs/pre runs/siamese/step500 --out comparison.html --csv results.csv");
   verb->callback([arguments] { report_verb::run(*arguments); });

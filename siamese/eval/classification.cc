@@ -43,7 +43,7 @@ void count_row(const float* logits, int64_t classes, int64_t label, Classificati
 }  // namespace
 
 Classification classify(const models::VisionTransformer& model, const data::Batches& source, int64_t rows,
-                        int64_t samples) {
+                        int64_t samples, Baseline* baseline) {
   const c10::NoGradGuard no_grad;
   const ops::RoundWeightsOnce rounded;
   if (source.samples() > 0) samples = std::min(samples, source.samples());
@@ -55,6 +55,7 @@ Classification classify(const models::VisionTransformer& model, const data::Batc
   }
   for (int64_t first = 0; first < samples; first += rows) {
     const data::Batch batch = source.batch(static_cast<uint64_t>(first), std::min(rows, samples - first));
+    if (baseline != nullptr) baseline->add(batch);
     const at::Tensor logits =
         model.logits(model.features(to_inputs(batch).images)).to(at::kCPU, at::kFloat).contiguous();
     for (int64_t row = 0; row < batch.rows; ++row) {

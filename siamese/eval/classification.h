@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "siamese/data/batches.h"
+#include "siamese/eval/baseline.h"
 #include "siamese/models/vit.h"
 
 namespace siamese::eval {
@@ -20,8 +21,8 @@ struct Classification {
 constexpr int64_t kMostConfused = 100;
 
 // The first `samples` images of the set, or all of it when it is smaller, `rows` in one forward pass. Of equal logits
-// the lower class counts as the earlier guess.
+// the lower class counts as the earlier guess. `baseline`, if given, sees the images too.
 Classification classify(const models::VisionTransformer& model, const data::Batches& source, int64_t rows,
-                        int64_t samples);
+                        int64_t samples, Baseline* baseline = nullptr);
 
 }  // namespace siamese::eval

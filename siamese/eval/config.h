@@ -13,7 +13,8 @@ namespace siamese::eval {
 inline config::Use for_dit() { return models::for_family({models::Family::dit}); }
 
 struct EvalConfig {
-  int64_t batches = 8;
+  int64_t held_out = 256;
+  int64_t batches = 0;
   int64_t problems = 50;
   bool averaged = false;
   int64_t samples = 0;
@@ -24,8 +25,11 @@ struct EvalConfig {
 
   template <class Self, class Visit>
   static void fields(Self& self, Visit&& visit) {
+    visit("held_out", self.held_out,
+          {"held-out samples (windows or images) for the loss, evenly spread over the set; at most all of it",
+           config::without("eval.batches")});
     visit("batches", self.batches,
-          "held-out batches (of train.batch samples) for the loss; at most the whole held-out set");
+          "as runs before 0.2: instead of eval.held_out the first so many x train.batch held-out samples; 0 = off");
     visit("problems", self.problems,
           {"test problems per operation and digit count for exact match; 0 = none",
            data::of({data::Source::arithmetic})});
@@ -40,6 +44,9 @@ struct EvalConfig {
           {"a vit run or checkpoint that compares drawn and held-out images (feature distance)", for_dit(),
            config::with({"eval.samples"})});
   }
+
+  // With steps of `batch` samples.
+  int64_t held_out_samples(int64_t batch) const { return batches > 0 ? batches * batch : held_out; }
 
   SamplerOptions sampler_options() const { return {.kind = sampler, .steps = sampler_steps, .guidance = guidance}; }
 };

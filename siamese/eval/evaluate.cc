@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include "siamese/eval/baseline.h"
+
 namespace siamese::eval {
 namespace {
 
@@ -13,8 +15,8 @@ double share(int64_t part, int64_t whole) {
   return whole > 0 ? static_cast<double>(part) / static_cast<double>(whole) : 0;
 }
 
-DrawnSamples draw_and_judge(const models::DiffusionTransformer& model, const Subject& subject,
-                            const EvalConfig& config) {
+DrawnSamples draw_and_judge(const models::DiffusionTransformer& model, const Subject& subject, const EvalConfig& config,
+                            const HeldOutSamples& held_out) {
   const int64_t of_data = data::sizes_of(subject.data).classes;  // a model may have room for more
   const auto labels = all_classes(of_data > 0 ? of_data : model.config().classes);
   DrawnSamples drawn;
@@ -22,10 +24,16 @@ DrawnSamples draw_and_judge(const models::DiffusionTransformer& model, const Sub
   options.clip = subject.data.source != data::Source::latents;
   drawn.images = draw_samples(model, labels, config.samples, subject.rows, options);
   if (subject.classifier != nullptr) {
-    drawn.quality = judge_samples(*subject.classifier, drawn.images, labels, subject.held_out, subject.rows,
-                                  subject.batch * config.batches);
+    drawn.quality =
+        judge_samples(*subject.classifier, drawn.images, labels, held_out.from(), subject.rows, held_out.count());
   }
   return drawn;
+}
+
+const models::ModelConfig& config_of(const models::Model& model) {
+  if (const auto* const vit = dynamic_cast<const models::VisionTransformer*>(&model)) return vit->config();
+  if (const auto* const dit = dynamic_cast<const models::DiffusionTransformer*>(&model)) return dit->config();
+  return dynamic_cast<const models::LanguageModel&>(model).config();
 }
 
 runs::Accuracy accuracy_of(const Evaluation& evaluation) {
@@ -68,6 +76,12 @@ int64_t Evaluation::problems() const {
 
 double Evaluation::accuracy() const { return share(correct(), problems()); }
 
+std::string Evaluation::loss_text() const {
+  return fmt::format("held-out loss {:.4f}{} over {:.0f} {} (baseline {:.4f})", held_out.loss,
+                     config.averaged ? " of averaged weights" : "", held_out.targets, of_images ? "images" : "targets",
+                     baseline);
+}
+
 std::string Evaluation::measures_text() const {
   std::string text;
   if (!of_images) text += fmt::format("perplexity {:.3f}", held_out.perplexity);
@@ -91,19 +105,22 @@ Evaluation evaluate(const Subject& subject, const EvalConfig& config) {
   Evaluation result;
   result.step = subject.step;
   result.config = config;
-  const int64_t samples = subject.batch * config.batches;
+  const HeldOutSamples held_out(subject.held_out, config, subject.batch);
+  Baseline baseline(config_of(subject.model));
   if (const auto* const vit = dynamic_cast<const models::VisionTransformer*>(&subject.model)) {
     result.of_images = true;
     result.class_names = data::class_names(subject.data);
-    result.classification = classify(*vit, subject.held_out, subject.rows, samples);
+    result.classification = classify(*vit, held_out.from(), subject.rows, held_out.count(), &baseline);
     result.held_out.loss = result.classification->loss;
     result.held_out.targets = static_cast<double>(result.classification->count);
+    result.baseline = baseline.loss();
     return result;
   }
-  result.held_out = held_out_loss(subject.model, subject.held_out, subject.rows, samples);
+  result.held_out = held_out_loss(subject.model, held_out.from(), subject.rows, held_out.count(), &baseline);
+  result.baseline = baseline.loss();
   if (const auto* const dit = dynamic_cast<const models::DiffusionTransformer*>(&subject.model)) {
     result.of_images = true;
-    if (config.samples > 0) result.samples = draw_and_judge(*dit, subject, config);
+    if (config.samples > 0) result.samples = draw_and_judge(*dit, subject, config, held_out);
   }
   const auto* const lm = dynamic_cast<const models::LanguageModel*>(&subject.model);
   if (lm != nullptr && subject.data.source == data::Source::arithmetic && config.problems > 0) {
@@ -118,6 +135,7 @@ runs::EvalRecord record_of(const Evaluation& evaluation) {
   record.loss = evaluation.held_out.loss;
   record.of_images = evaluation.of_images;
   if (!evaluation.of_images) record.perplexity = evaluation.held_out.perplexity;
+  record.baseline = evaluation.baseline;
   record.targets = static_cast<int64_t>(evaluation.held_out.targets);
   if (!evaluation.groups.empty()) record.accuracy = accuracy_of(evaluation);
   if (const auto& result = evaluation.classification) {

@@ -10,6 +10,7 @@
 #include <ATen/core/Tensor.h>
 
 #include "siamese/data/config.h"
+#include "siamese/data/spread.h"
 #include "siamese/eval/classification.h"
 #include "siamese/eval/config.h"
 #include "siamese/eval/exact_match.h"
@@ -29,6 +30,7 @@ struct DrawnSamples {
 struct Evaluation {
   int64_t step = 0;
   HeldOut held_out;
+  double baseline = 0;  // of predicting without looking, on the same samples (baseline.h)
   bool of_images = false;
   std::vector<MatchGroup> groups;  // empty: not arithmetic
   std::optional<Classification> classification;
@@ -39,22 +41,41 @@ struct Evaluation {
   int64_t correct() const;
   int64_t problems() const;
   double accuracy() const;  // 0 when there are no problems
+  // "held-out loss 1.0502 of averaged weights over 4096 targets (baseline 2.2830)", for a log.
+  std::string loss_text() const;
   // "top-1 81.2 %, ...": what this family is judged by, for a log.
   std::string measures_text() const;
+};
+
+// Which held-out samples are asked: config.held_out, spread over the set, or config.batches x `batch`, the first. They
+// do not depend on the run's seed: all runs answer the same questions.
+class HeldOutSamples {
+ public:
+  HeldOutSamples(const data::Batches& all, const EvalConfig& config, int64_t batch)
+      : count_(config.held_out_samples(batch)), spread_(all, count_), from_(config.batches > 0 ? &all : &spread_) {}
+  HeldOutSamples(const HeldOutSamples&) = delete;
+  HeldOutSamples& operator=(const HeldOutSamples&) = delete;
+
+  const data::Batches& from() const { return *from_; }
+  int64_t count() const { return count_; }  // the first of from(), or all of it when it is smaller
+
+ private:
+  int64_t count_;
+  data::SpreadBatches spread_;
+  const data::Batches* from_;
 };
 
 struct Subject {
   const models::Model& model;
   const data::DataConfig& data;
   const data::Batches& held_out;
-  int64_t batch = 0;                                      // samples of a training step
+  int64_t batch = 0;                                      // samples of a training step, for config.batches
   int64_t rows = 0;                                       // samples of one forward pass
   int64_t step = 0;                                       // of the checkpoint
   const models::VisionTransformer* classifier = nullptr;  // judges drawn samples
 };
 
-// config.batches x `batch` samples. Test samples and problems do not depend on the run's seed: all runs answer the same
-// questions.
+// Problems do not depend on the run's seed either.
 Evaluation evaluate(const Subject& subject, const EvalConfig& config);
 
 runs::EvalRecord record_of(const Evaluation& evaluation);

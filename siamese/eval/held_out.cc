@@ -13,7 +13,8 @@
 
 namespace siamese::eval {
 
-HeldOut held_out_loss(const models::Model& model, const data::Batches& source, int64_t rows, int64_t samples) {
+HeldOut held_out_loss(const models::Model& model, const data::Batches& source, int64_t rows, int64_t samples,
+                      Baseline* baseline) {
   const c10::NoGradGuard no_grad;
   const ops::RoundWeightsOnce rounded;
   if (source.samples() > 0) samples = std::min(samples, source.samples());
@@ -21,6 +22,7 @@ HeldOut held_out_loss(const models::Model& model, const data::Batches& source, i
   double sum = 0;
   for (int64_t first = 0; first < samples; first += rows) {
     const data::Batch batch = source.batch(static_cast<uint64_t>(first), std::min(rows, samples - first));
+    if (baseline != nullptr) baseline->add(batch);
     const models::Losses losses = model.losses(to_inputs(batch), {});
     std::vector<at::Tensor> terms = {losses.loss};
     for (const auto& term : losses.extra) terms.push_back(term.second);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "siamese/data/batches.h"
+#include "siamese/eval/baseline.h"
 #include "siamese/models/model.h"
 
 namespace siamese::eval {
@@ -17,7 +18,9 @@ struct HeldOut {
   std::vector<std::pair<std::string, double>> terms;  // images: the means of what the loss is made of, by name
 };
 
-// The first `samples` samples of the set, or all of it when it is smaller, `rows` in one forward pass.
-HeldOut held_out_loss(const models::Model& model, const data::Batches& source, int64_t rows, int64_t samples);
+// The first `samples` samples of the set, or all of it when it is smaller, `rows` in one forward pass. `baseline`, if
+// given, sees them too.
+HeldOut held_out_loss(const models::Model& model, const data::Batches& source, int64_t rows, int64_t samples,
+                      Baseline* baseline = nullptr);
 
 }  // namespace siamese::eval

@@ -96,16 +96,25 @@ at::Tensor DiffusionTransformer::output(const at::Tensor& x, const at::Tensor& t
                        out_channels());
 }
 
+NoisedImages draw_noised(const Diffusion& diffusion, const at::Tensor& images, uint64_t first_position, uint64_t seed) {
+  const uint64_t step_seed = seed ^ hash_text("dit.timestep");
+  NoisedImages drawn;
+  drawn.timesteps = draw_each(images.size(0), [&](int64_t row) {
+    return static_cast<int64_t>(random_below(static_cast<uint64_t>(diffusion.steps()), step_seed,
+                                             first_position + static_cast<uint64_t>(row), 0));
+  });
+  drawn.noise = noise_like(images, seed ^ hash_text("dit.noise"), first_position);
+  drawn.noised = diffusion.noised(images, drawn.timesteps, drawn.noise);
+  return drawn;
+}
+
 Losses DiffusionTransformer::losses(const Inputs& inputs, const LossOptions& options) const {
   nn::expect_shape("images", inputs.images, {-1, config_.channels, config_.image, config_.image});
   const int64_t rows = inputs.images.size(0);
   nn::expect_indices("labels", inputs.labels, {rows}, config_.classes);
   const at::Tensor images = inputs.images.to(parameters().options());
   const auto position = [&](int64_t row) { return inputs.first_position + static_cast<uint64_t>(row); };
-  const uint64_t step_seed = options.seed ^ hash_text("dit.timestep");
-  const at::Tensor timesteps = draw_each(rows, [&](int64_t row) {
-    return static_cast<int64_t>(random_below(static_cast<uint64_t>(diffusion_.steps()), step_seed, position(row), 0));
-  });
+  const auto [timesteps, noise, noised] = draw_noised(diffusion_, images, inputs.first_position, options.seed);
   at::Tensor labels = inputs.labels;
   if (options.training && config_.label_dropout > 0) {
     const uint64_t seed = options.seed ^ hash_text("dit.label");
@@ -113,8 +122,6 @@ Losses DiffusionTransformer::losses(const Inputs& inputs, const LossOptions& opt
         rows, [&](int64_t row) { return random_uniform(seed, position(row), 0) < config_.label_dropout ? 1 : 0; });
     labels = labels.masked_fill(hidden.to(labels.device(), at::kBool), null_label());
   }
-  const at::Tensor noise = noise_like(images, options.seed ^ hash_text("dit.noise"), inputs.first_position);
-  const at::Tensor noised = diffusion_.noised(images, timesteps, noise);
   const at::Tensor predicted = output(noised, timesteps, labels, options.stack);
   const DiffusionTerms terms = diffusion_.losses(predicted, images, noised, timesteps, noise, config_.learn_sigma);
   const at::Tensor mse = ops::fixed_sum(terms.mse) / options.normalizer;

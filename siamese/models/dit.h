@@ -23,6 +23,14 @@
 
 namespace siamese::models {
 
+// What a sample's loss is computed from: drawn by the sample's position and `seed`, the same for every model.
+struct NoisedImages {
+  at::Tensor timesteps;  // int64 [batch]
+  at::Tensor noise;
+  at::Tensor noised;  // x_t
+};
+NoisedImages draw_noised(const Diffusion& diffusion, const at::Tensor& images, uint64_t first_position, uint64_t seed);
+
 class DiffusionTransformer : public Model {
  public:
   // `config` must be resolved.

@@ -6,8 +6,6 @@
 #include <tuple>
 #include <utility>
 
-#include <fmt/format.h>
-
 namespace siamese::report {
 
 namespace {
@@ -37,6 +35,7 @@ void pool(const std::vector<AccuracyGroup>& from, std::vector<AccuracyGroup>& in
 
 void summarise(const std::vector<RunRecord>& runs, ResultGroup& group) {
   std::vector<double> tokens, samples;
+  std::vector<PerStep> steps;
   const auto keep = [](double speed, std::vector<double>& speeds) {
     if (std::isfinite(speed)) speeds.push_back(speed);
   };
@@ -44,17 +43,21 @@ void summarise(const std::vector<RunRecord>& runs, ResultGroup& group) {
     group.finished += runs[index].state == RunState::finished;
     group.diverged += runs[index].state == RunState::diverged;
     group.stuck += runs[index].stuck;
-    group.averaged += runs[index].judges_average();
+    group.average_weights += runs[index].judges_average();
+    group.judged += runs[index].state == RunState::finished && std::isfinite(runs[index].progress);
+    steps.push_back(per_step(runs[index]));
     keep(runs[index].median_tokens_per_s(), tokens);
     keep(runs[index].median_samples_per_s(), samples);
   }
   group.partial = group.finished == 0 && group.diverged < group.runs.size();
   group.tokens_per_s = median(std::move(tokens));
   group.samples_per_s = median(std::move(samples));
+  group.per_step = median_per_step(steps);
+  group.averaged = averaged_runs(runs, group);
 
   std::vector<double> val, train, accuracy;
   std::map<std::string, std::vector<double>> measures;
-  for (size_t index : averaged_runs(runs, group)) {
+  for (size_t index : group.averaged) {
     val.push_back(runs[index].final_val_loss());
     train.push_back(runs[index].final_train_loss());
     accuracy.push_back(runs[index].final_accuracy());
@@ -69,45 +72,25 @@ void summarise(const std::vector<RunRecord>& runs, ResultGroup& group) {
 
 bool same_lr(double a, double b) { return a == b || (std::isnan(a) && std::isnan(b)); }
 
-double final_loss(const RunRecord& run) {
-  const double val_loss = run.final_val_loss();
-  return std::isfinite(val_loss) ? val_loss : run.final_train_loss();
-}
-
-// Why a finished run is stuck; empty when it is not.
-std::string stuck_message(const std::vector<RunRecord>& runs, const RunRecord& run) {
-  const double last = final_loss(run);
-  const double half = run.first_loss() / 2;
-  if (run.state != RunState::finished || !(last > half)) return "";  // also when a number is missing
-  std::map<double, std::vector<double>> at_other_rates;
-  for (const RunRecord& other : runs) {
-    if (other.family != run.family || other.variant != run.variant || other.state != RunState::finished) continue;
-    if (std::isfinite(other.lr) && other.lr != run.lr) at_other_rates[other.lr].push_back(final_loss(other));
-  }
-  for (const auto& [lr, losses] : at_other_rates) {
-    const double mean = mean_spread(losses).mean;
-    if (mean <= half) {
-      return fmt::format(
-          "stuck: loss {:.4f} at the end is above half of the first, {:.4f}; at lr {:g} it ends at {:.4f}", last,
-          2 * half, lr, mean);
+// Losses of one family lie within a factor of a few; one that broke without becoming infinite does not.
+void mark_outliers(const std::vector<RunRecord>& runs, std::vector<ResultGroup>& groups) {
+  std::map<std::string, std::vector<double>> losses;
+  std::map<std::string, double> baselines;
+  for (const ResultGroup& group : groups) {
+    if (std::isfinite(group.val_loss.mean)) losses[group.family].push_back(group.val_loss.mean);
+    for (const size_t index : group.runs) {
+      const double baseline = runs[index].baseline();
+      if (std::isfinite(baseline)) baselines[group.family] = std::max(baselines[group.family], baseline);
     }
   }
-  return "";
+  for (ResultGroup& group : groups) {
+    const auto baseline = baselines.find(group.family);
+    const double usual = baseline != baselines.end() ? baseline->second : median(losses[group.family]);
+    group.outlier = group.val_loss.mean > kOutlierFactor * usual;
+  }
 }
 
 }  // namespace
-
-std::vector<RunRecord> mark_stuck(std::vector<RunRecord> runs) {
-  std::vector<std::string> messages;
-  for (const RunRecord& run : runs) messages.push_back(stuck_message(runs, run));
-  for (size_t at = 0; at < runs.size(); ++at) {
-    if (messages[at].empty()) continue;
-    runs[at].state = RunState::diverged;
-    runs[at].stuck = true;
-    runs[at].message = std::move(messages[at]);
-  }
-  return runs;
-}
 
 std::vector<ResultGroup> group_results(const std::vector<RunRecord>& runs) {
   std::vector<ResultGroup> groups;
@@ -141,6 +124,7 @@ std::vector<ResultGroup> group_results(const std::vector<RunRecord>& runs) {
                      [&](size_t a, size_t b) { return runs[a].seed < runs[b].seed; });
     summarise(runs, group);
   }
+  mark_outliers(runs, groups);
   return groups;
 }
 

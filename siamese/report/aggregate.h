@@ -1,6 +1,7 @@
 // Runs that differ only in their seed, as one result: a row of the table, a curve with its band.
-// Which runs the means are over: the finished ones; while none has finished, those still on the way (`partial`).
-// A diverged run has no final loss: it is counted, never averaged. So is one that is stuck.
+// Which runs the means are over: the finished ones, also those that are stuck (judgement.h); while none has finished,
+// those still on the way (`partial`). A diverged run has no final loss: it is counted, and a mean over fewer runs than
+// there are says so.
 #pragma once
 
 #include <cstddef>
@@ -8,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "siamese/report/per_step.h"
 #include "siamese/report/run_record.h"
 #include "siamese/report/statistics.h"
 
@@ -19,23 +21,25 @@ struct ResultGroup {
   double lr = kMissing;
   std::vector<size_t> runs;  // indices, in order of seed
   size_t finished = 0, diverged = 0;
-  size_t stuck = 0;     // of the diverged
-  size_t averaged = 0;  // runs whose evaluations are of averaged weights
+  size_t stuck = 0;              // of the finished
+  size_t judged = 0;             // of the finished: those with a baseline, which can be known to be stuck or not
+  std::vector<size_t> averaged;  // of `runs`: those that the means are over
+  size_t average_weights = 0;    // runs whose evaluations are of averaged weights
   bool partial = false;
   bool other_build = false;  // one of its runs is by another build than most (builds.h)
+  bool outlier = false;      // the mean loss is far above those of its family (kOutlierFactor)
 
   MeanSpread val_loss, train_loss, accuracy;
   std::map<std::string, MeanSpread> measures;  // by name (measures.h); those that at least one of the runs has
   double tokens_per_s = kMissing;              // median over all runs of each run's median
   double samples_per_s = kMissing;
+  PerStep per_step;
   std::vector<AccuracyGroup> accuracy_groups;  // last evaluations, answers pooled over the runs
 };
 
-// A finished run is stuck when its final loss (held-out, else training) is above half of its first loss, while the same
-// variant of the same family at another learning rate (mean of the finished runs there) ends at or below that half: the
-// rate broke it. Such a run becomes `diverged`, and its message says why. A variant that learns at no rate is not stuck
-// but bad, and stays in the means.
-std::vector<RunRecord> mark_stuck(std::vector<RunRecord> runs);
+// A mean loss above this is an outlier among those of its family: three times the largest baseline, or, where there is
+// none, three times the median.
+inline constexpr double kOutlierFactor = 3;
 
 // Families in the order they first appear, variants of each likewise, learning rates ascending within each.
 std::vector<ResultGroup> group_results(const std::vector<RunRecord>& runs);

@@ -36,6 +36,7 @@ EvalRow row_of(const runs::EvalRecord& record) {
   EvalRow row;
   row.step = record.step;
   row.loss = record.loss;
+  row.baseline = record.baseline;
   row.measures = measures_of(record.measures());
   if (record.accuracy) {
     row.correct = record.accuracy->correct;

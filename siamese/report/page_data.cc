@@ -14,21 +14,13 @@
 #include "siamese/report/page.h"
 #include "siamese/report/page_families.h"
 #include "siamese/report/page_numbers.h"
+#include "siamese/report/page_results.h"
 
 namespace siamese::report {
 
 namespace {
 
 using nlohmann::json;
-
-json accuracy_groups(const std::vector<AccuracyGroup>& groups) {
-  json list = json::array();
-  for (const AccuracyGroup& group : groups) {
-    list.push_back(
-        {{"operation", group.operation}, {"digits", group.digits}, {"correct", group.correct}, {"count", group.count}});
-  }
-  return list;
-}
 
 // Step by step the extremes are the value itself and are left out; in a record line they are not known.
 json curve(const StepGrid& grid, const RunRecord& run, const std::vector<double>& values) {
@@ -111,6 +103,9 @@ json run_object(const RunRecord& run, const StepGrid& grid) {
               {"lr", number(run.lr)},
               {"seed", run.seed < 0 ? json(nullptr) : json(run.seed)},
               {"state", state_text(run.state)},
+              {"stuck", run.stuck},
+              {"progress", number(run.progress)},
+              {"baseline", number(run.baseline())},
               {"recorded", run.recorded.has_value()},
               {"averaged", run.judges_average()},
               {"scheme", run.scheme},
@@ -144,28 +139,10 @@ json run_object(const RunRecord& run, const StepGrid& grid) {
   return object;
 }
 
-json group_object(const ResultGroup& group) {
-  return {{"family", group.family},
-          {"variant", group.variant},
-          {"lr", number(group.lr)},
-          {"runs", group.runs},
-          {"finished", group.finished},
-          {"diverged", group.diverged},
-          {"stuck", group.stuck},
-          {"partial", group.partial},
-          {"other_build", group.other_build},
-          {"val_loss", spread(group.val_loss)},
-          {"train_loss", spread(group.train_loss)},
-          {"accuracy", spread(group.accuracy)},
-          {"measures", measures_object(group.measures)},
-          {"tokens_per_s", number(group.tokens_per_s, kCurveDigits)},
-          {"samples_per_s", number(group.samples_per_s, kCurveDigits)},
-          {"accuracy_groups", accuracy_groups(group.accuracy_groups)}};
-}
-
 }  // namespace
 
-std::string page_data(const Collection& collection, const std::vector<ResultGroup>& groups) {
+std::string page_data(const Collection& collection, const std::vector<ResultGroup>& groups,
+                      const std::vector<FamilyComparison>& comparisons) {
   int64_t last_step = 0;
   for (const RunRecord& run : collection.runs) {
     if (!run.metrics.step.empty()) last_step = std::max(last_step, run.metrics.step.back());
@@ -178,14 +155,14 @@ std::string page_data(const Collection& collection, const std::vector<ResultGrou
             {"builds_note", builds_note(collection)},
             {"grid", {{"first", json::array()}, {"last", json::array()}}},
             {"runs", json::array()},
-            {"groups", json::array()},
+            {"groups", groups_object(groups, comparisons)},
+            {"comparisons", comparisons_object(groups, comparisons)},
             {"differences", json::array()}};
   for (int64_t bucket = 0; bucket < grid.size(); ++bucket) {
     data["grid"]["first"].push_back(grid.first_step(bucket));
     data["grid"]["last"].push_back(grid.last_step(bucket));
   }
   for (const RunRecord& run : collection.runs) data["runs"].push_back(run_object(run, grid));
-  for (const ResultGroup& group : groups) data["groups"].push_back(group_object(group));
   if (collection.is_sweep) {
     for (const ConfigDifference& difference : config_differences(collection.runs)) {
       data["differences"].push_back({{"key", difference.key}, {"values", difference.values}});

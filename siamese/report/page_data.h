@@ -6,11 +6,13 @@
 #include <vector>
 
 #include "siamese/report/aggregate.h"
+#include "siamese/report/comparison.h"
 #include "siamese/report/reader.h"
 
 namespace siamese::report {
 
 // ASCII only, and without '<': it may stand inside <script> as it is.
-std::string page_data(const Collection& collection, const std::vector<ResultGroup>& groups);
+std::string page_data(const Collection& collection, const std::vector<ResultGroup>& groups,
+                      const std::vector<FamilyComparison>& comparisons = {});
 
 }  // namespace siamese::report

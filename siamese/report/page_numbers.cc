@@ -24,7 +24,11 @@ json numbers(const std::vector<double>& values, int digits) {
 }
 
 json spread(const MeanSpread& value) {
-  return {{"mean", number(value.mean)}, {"spread", number(value.spread)}, {"count", value.count}};
+  return {{"mean", number(value.mean)},
+          {"spread", number(value.spread)},
+          {"count", value.count},
+          {"low", number(value.low)},
+          {"high", number(value.high)}};
 }
 
 }  // namespace siamese::report

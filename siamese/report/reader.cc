@@ -41,6 +41,7 @@ void read_info(const fs::path& folder, RunRecord& run) {
     run.parameters = info->parameters;
     if (info->seed) run.seed = static_cast<int64_t>(*info->seed);
     run.lr = info->lr;
+    run.step_flops = info->step_flops;
     run.builds = runs::builds_of(info->stretches);
   } catch (const Error& error) {
     run.notes.push_back(error.what());

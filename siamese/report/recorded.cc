@@ -39,6 +39,7 @@ RunRecord run_of(const runs::RecordLine& line) {
   run.seed = static_cast<int64_t>(line.seed);
   run.step = summary.steps;
   run.parameters = summary.parameters;
+  run.step_flops = summary.step_flops;
   run.config = line.config;
   for (const auto& [key, text] : run.config) run.config_text += key + ": " + text + "\n";
   run.steps = planned_steps(run);
@@ -58,7 +59,8 @@ RunRecord run_of(const runs::RecordLine& line) {
                                  .tokens_per_s = summary.tokens_per_s,
                                  .seconds = summary.seconds,
                                  .samples_per_s = summary.samples_per_s,
-                                 .measures = measures};
+                                 .measures = measures,
+                                 .baseline = summary.baseline};
   take_curve(summary.curve, run.metrics);
   return run;
 }

@@ -7,9 +7,12 @@
 #include "siamese/io/run_dir.h"
 #include "siamese/report/aggregate.h"
 #include "siamese/report/builds.h"
+#include "siamese/report/comparison.h"
 #include "siamese/report/csv.h"
+#include "siamese/report/judgement.h"
 #include "siamese/report/page.h"
 #include "siamese/report/page_data.h"
+#include "siamese/report/page_results.h"
 #include "siamese/report/reader.h"
 #include "siamese/report/sample_grids.h"
 #include "siamese/report/sources.h"
@@ -21,10 +24,20 @@ namespace {
 
 namespace fs = std::filesystem;
 
-Collection judged(Collection collection) {
-  collection.runs = mark_stuck(std::move(collection.runs));
-  mark_builds(collection);
-  return collection;
+// Sources, read and judged, with all that is computed from them: once for the page, the tables and the JSON.
+struct Results {
+  Collection collection;
+  std::vector<ResultGroup> groups;
+  std::vector<FamilyComparison> comparisons;
+};
+
+Results results_of(Collection collection) {
+  Results results{std::move(collection), {}, {}};
+  results.collection.runs = judge(std::move(results.collection.runs));
+  mark_builds(results.collection);
+  results.groups = group_results(results.collection.runs);
+  results.comparisons = compare_variants(results.collection.runs, results.groups);
+  return results;
 }
 
 std::string title_of(const Collection& collection) {
@@ -32,9 +45,9 @@ std::string title_of(const Collection& collection) {
   return (collection.is_sweep ? "Sweep " : "Run ") + collection.name + " - siamese";
 }
 
-std::string summary_of(const Collection& collection, const std::vector<ResultGroup>& groups) {
-  const std::string note = builds_note(collection);
-  return summary_markdown(groups) + (note.empty() ? "" : "\n" + printable(note) + "\n");
+std::string summary_of(const Results& results) {
+  const std::string note = builds_note(results.collection);
+  return summary_markdown(results.groups, results.comparisons) + (note.empty() ? "" : "\n" + printable(note) + "\n");
 }
 
 // Somebody's file of that name is not ours to replace.
@@ -44,43 +57,44 @@ void check_ours(const fs::path& path, std::string_view mark, const std::string& 
   throw UsageError(path.string() + ": exists already and is no " + expected + "; choose another file");
 }
 
-std::vector<ResultGroup> write_page(Collection& collection, const fs::path& page) {
-  load_sample_grids(collection);
-  auto groups = group_results(collection.runs);
-  io::write_file_atomic(page,
-                        render_page(title_of(collection), page_data(collection, groups), summary_of(collection, groups)));
-  return groups;
+void write_page(Results& results, const fs::path& page) {
+  load_sample_grids(results.collection);
+  io::write_file_atomic(
+      page, render_page(title_of(results.collection),
+                        page_data(results.collection, results.groups, results.comparisons), summary_of(results)));
 }
 
 }  // namespace
 
 fs::path write_report(const ReportRequest& request) {
   if (request.sources.empty()) throw UsageError("report: expected a run, a checkpoint or a sweep, got none");
-  Collection collection = judged(read_sources(request.sources));
-  const bool in_its_folder = request.page.empty() && !collection.is_comparison;
+  Results results = results_of(read_sources(request.sources));
+  const bool in_its_folder = request.page.empty() && !results.collection.is_comparison;
   const fs::path beside = in_its_folder ? request.sources.front() : fs::path();
   const fs::path page = request.page.empty() ? beside / io::kReportFile : request.page;
   if (!in_its_folder) check_ours(page, kPageMark, "page of a report");
   check_ours(request.csv, kCsvStart, "table of a report");
-  const auto groups = write_page(collection, page);
-  if (!request.csv.empty()) io::write_file_atomic(request.csv, results_csv(groups));
+  write_page(results, page);
+  if (!request.csv.empty()) io::write_file_atomic(request.csv, results_csv(results.groups));
   return page;
 }
 
 fs::path write_report(const fs::path& run_or_sweep) {
-  Collection collection = judged(read_collection(run_or_sweep));
+  Results results = results_of(read_collection(run_or_sweep));
   const fs::path page = run_or_sweep / io::kReportFile;
-  write_page(collection, page);
+  write_page(results, page);
   return page;
 }
 
-std::string summary_table(const fs::path& sweep) {
-  const Collection collection = judged(read_collection(sweep));
-  return summary_of(collection, group_results(collection.runs));
+std::string summary_table(const fs::path& sweep) { return summary_of(results_of(read_collection(sweep))); }
+
+std::string results_line(const std::vector<fs::path>& sources) {
+  const Results results = results_of(read_sources(sources));
+  return results_json(results.collection, results.groups, results.comparisons);
 }
 
 std::string results_csv(const std::vector<fs::path>& sources) {
-  return results_csv(group_results(judged(read_sources(sources)).runs));
+  return results_csv(results_of(read_sources(sources)).groups);
 }
 
 }  // namespace siamese::report

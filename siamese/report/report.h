@@ -23,11 +23,15 @@ std::filesystem::path write_report(const ReportRequest& request);
 // Of one run or sweep, into its folder.
 std::filesystem::path write_report(const std::filesystem::path& run_or_sweep);
 
-// The final results as a Markdown table, one row per variant and learning rate: mean +- sample standard deviation
-// over the seeds that did not diverge; a table for each family of models when there are several.
+// The final results as Markdown: a table with one row per variant and learning rate, mean +- sample standard deviation
+// over the seeds that did not diverge, one for each family of models when there are several; and where there are two
+// variants, each at its best rate against the first.
 std::string summary_table(const std::filesystem::path& sweep);
 
-// The same as CSV (csv.h).
+// The same, and what the page draws of results, as one JSON object (docs/run-directory.md).
+std::string results_line(const std::vector<std::filesystem::path>& sources);
+
+// The table as CSV (csv.h).
 std::string results_csv(const std::vector<std::filesystem::path>& sources);
 
 }  // namespace siamese::report

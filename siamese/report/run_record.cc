@@ -94,6 +94,13 @@ double RunRecord::first_loss() const {
 
 double RunRecord::final_val_loss() const { return evals.empty() ? kMissing : evals.back().loss; }
 
+double RunRecord::baseline() const {
+  if (recorded) return recorded->baseline;
+  const auto found =
+      std::find_if(evals.rbegin(), evals.rend(), [](const EvalRow& row) { return std::isfinite(row.baseline); });
+  return found == evals.rend() ? kMissing : found->baseline;
+}
+
 double RunRecord::final_accuracy() const {
   const EvalRow* row = last_accuracy();
   return row ? row->accuracy() : kMissing;

@@ -79,6 +79,7 @@ struct EvalRow {
   Measures measures = {};
   std::optional<Confusion> confusion = std::nullopt;  // kept for the newest evaluation that has one
   std::optional<Samples> samples = std::nullopt;
+  double baseline = kMissing;  // of the best constant prediction on the same targets
   double accuracy() const;
 };
 
@@ -87,6 +88,7 @@ struct RecordedNumbers {
   double first_loss = kMissing, train_loss = kMissing, tokens_per_s = kMissing, seconds = kMissing;
   double samples_per_s = kMissing;
   Measures measures = {};
+  double baseline = kMissing;
 };
 
 struct RunRecord {
@@ -99,9 +101,11 @@ struct RunRecord {
   int64_t seed = -1;  // -1: not known
 
   RunState state = RunState::not_started;
-  bool stuck = false;  // `diverged` by the rule of mark_stuck (aggregate.h), though every number was finite
+  bool stuck = false;          // finished, but hardly below the baseline (judgement.h)
+  double progress = kMissing;  // how far from the baseline to the best run it came; missing until it is judged
   std::string scheme, label, message;
   int64_t step = 0, steps = 0, parameters = 0;
+  double step_flops = kMissing;  // of one step, forward and backward
 
   StepColumns metrics;
   std::optional<RecordedNumbers> recorded;  // a run known by its record line only
@@ -116,6 +120,7 @@ struct RunRecord {
   // What the tables show; NaN when nothing was recorded.
   double first_loss() const;           // of step 1
   double final_val_loss() const;       // last evaluation
+  double baseline() const;             // of the last evaluation that has one
   double final_accuracy() const;       // last evaluation that measured it
   double final_train_loss() const;     // mean of the last 50 steps
   double median_tokens_per_s() const;  // without the first step, which pays for warm-up

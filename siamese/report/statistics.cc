@@ -14,20 +14,23 @@ constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
 
 MeanSpread mean_spread(const std::vector<double>& values) {
   double sum = 0;
+  double low = HUGE_VAL, high = -HUGE_VAL;
   size_t count = 0;
   for (double value : values) {
     if (!std::isfinite(value)) continue;
     sum += value;
+    low = std::min(low, value);
+    high = std::max(high, value);
     ++count;
   }
-  if (count == 0) return {kNone, kNone, 0};
+  if (count == 0) return {kNone, kNone, 0, kNone, kNone};
   const double mean = sum / static_cast<double>(count);
-  if (count == 1) return {mean, kNone, 1};
+  if (count == 1) return {mean, kNone, 1, low, high};
   double squares = 0;
   for (double value : values) {
     if (std::isfinite(value)) squares += (value - mean) * (value - mean);
   }
-  return {mean, std::sqrt(squares / static_cast<double>(count - 1)), count};
+  return {mean, std::sqrt(squares / static_cast<double>(count - 1)), count, low, high};
 }
 
 double median(std::vector<double> values) {

@@ -6,11 +6,12 @@
 
 namespace siamese::report {
 
-// spread = sample standard deviation (n - 1); NaN below two values, mean NaN without any.
+// spread = sample standard deviation (n - 1); NaN below two values, the others NaN without any.
 struct MeanSpread {
   double mean;
   double spread;
   size_t count;
+  double low, high;  // smallest and largest
 };
 
 MeanSpread mean_spread(const std::vector<double>& values);

@@ -6,33 +6,17 @@
 
 #include <fmt/format.h>
 
-#include "siamese/base/utf8.h"
+#include "siamese/report/comparison_table.h"
+#include "siamese/report/judgement.h"
+#include "siamese/report/markdown_table.h"
 #include "siamese/report/measures.h"
+#include "siamese/report/number_text.h"
 
 namespace siamese::report {
 
 namespace {
 
-using Row = std::vector<std::string>;
-
-std::string with_spread(const MeanSpread& value, double scale, int decimals, const char* unit, bool partial) {
-  if (value.count == 0) return "-";
-  std::string text = fmt::format("{:.{}f}", value.mean * scale, decimals);
-  if (value.count > 1) text += fmt::format(" +- {:.{}f}", value.spread * scale, decimals);
-  return text + unit + (partial ? "*" : "");
-}
-
 std::string rounded(double value) { return std::isfinite(value) ? fmt::format("{:.0f}", value) : "-"; }
-
-// '|' would end a Markdown cell, and the table is printed too: a name must not steer the terminal.
-std::string cell(const std::string& text) {
-  std::string safe;
-  for (const char c : printable(text)) {
-    if (c == '|') safe += '\\';
-    safe += c;
-  }
-  return safe;
-}
 
 struct Column {
   std::string title;
@@ -43,8 +27,8 @@ Column measure_column(const MeasureColumn& measure) {
   return {std::string(measure.title), [measure](const ResultGroup& group) -> std::string {
             const auto found = group.measures.find(std::string(measure.name));
             if (found == group.measures.end()) return "-";
-            return with_spread(found->second, measure.percent ? 100 : 1, measure.decimals, measure.percent ? " %" : "",
-                               group.partial);
+            return spread_text(group, found->second, measure.percent ? 100 : 1, measure.decimals,
+                               measure.percent ? " %" : "");
           }};
 }
 
@@ -55,12 +39,11 @@ std::vector<Column> columns_of(const std::vector<ResultGroup>& groups) {
   const std::string family = groups.empty() ? "lm" : groups.front().family;
   const auto any = [&](const auto& has) { return std::any_of(groups.begin(), groups.end(), has); };
   std::vector<Column> columns{
-      {"variant", [](Group group) { return cell(group.variant) + (group.other_build ? " ^" : ""); }},
-      {"lr", [](Group group) -> std::string { return std::isfinite(group.lr) ? fmt::format("{:g}", group.lr) : "-"; }},
-      {"val loss", [](Group group) { return with_spread(group.val_loss, 1, 4, "", group.partial); }}};
+      {"variant", [](Group group) { return name_cell(group.variant) + (group.other_build ? " ^" : ""); }},
+      {"lr", [](Group group) { return rate_text(group.lr); }},
+      {"val loss", [](Group group) { return loss_text(group); }}};
   if (family == "lm" || any([](Group group) { return group.accuracy.count > 0; })) {
-    columns.push_back(
-        {"accuracy", [](Group group) { return with_spread(group.accuracy, 100, 1, " %", group.partial); }});
+    columns.push_back({"accuracy", [](Group group) { return spread_text(group, group.accuracy, 100, 1, " %"); }});
   }
   for (const MeasureColumn& measure : measure_columns()) {
     const std::string name(measure.name);
@@ -68,6 +51,8 @@ std::vector<Column> columns_of(const std::vector<ResultGroup>& groups) {
   }
   columns.push_back({"runs", [](Group group) { return fmt::format("{}", group.runs.size()); }});
   columns.push_back({"diverged", [](Group group) { return fmt::format("{}", group.diverged); }});
+  columns.push_back(
+      {"stuck", [](Group group) -> std::string { return group.judged > 0 ? fmt::format("{}", group.stuck) : "-"; }});
   if (sees_images(family)) {
     columns.push_back({"images/s", [](Group group) { return rounded(group.samples_per_s); }});
   } else {
@@ -77,73 +62,68 @@ std::vector<Column> columns_of(const std::vector<ResultGroup>& groups) {
 }
 
 std::string table(const std::vector<ResultGroup>& groups) {
-  std::vector<Row> rows(groups.size());
-  Row header;
-  std::vector<size_t> widths;
+  TableRow titles;
+  std::vector<TableRow> rows(groups.size());
   for (const Column& column : columns_of(groups)) {
-    header.push_back(column.title);
-    widths.push_back(std::max<size_t>(3, column.title.size()));
-    for (size_t at = 0; at < groups.size(); ++at) {
-      rows[at].push_back(column.text(groups[at]));
-      widths.back() = std::max(widths.back(), text_columns(rows[at].back()));
-    }
+    titles.push_back(column.title);
+    for (size_t at = 0; at < groups.size(); ++at) rows[at].push_back(column.text(groups[at]));
   }
-  std::string text;
-  const auto append = [&](const Row& row) {
-    for (size_t column = 0; column < row.size(); ++column) {
-      const std::string padding(widths[column] - text_columns(row[column]), ' ');
-      text += column == 0 ? fmt::format("| {}{}", row[column], padding) : fmt::format(" | {}{}", padding, row[column]);
-    }
-    text += " |\n";
-  };
-  append(header);
-  for (size_t column = 0; column < widths.size(); ++column) {
-    const std::string rule(widths[column] + 1, '-');
-    text += fmt::format("|{}{}", rule, column == 0 ? "-" : ":");
-  }
-  text += "|\n";
-  for (const Row& row : rows) append(row);
-  return text;
+  return markdown_table(titles, rows);
 }
 
 std::string footnotes(const std::vector<ResultGroup>& groups) {
-  bool partial = false;
-  size_t stuck = 0, averaged = 0, runs = 0;
+  bool partial = false, fewer = false;
+  size_t stuck = 0, unknown = 0, average_weights = 0, runs = 0;
   for (const ResultGroup& group : groups) {
     const bool judged = group.val_loss.count > 0 || group.accuracy.count > 0 || !group.measures.empty();
     partial = partial || (group.partial && judged);
+    fewer = fewer || group.diverged > 0;
     stuck += group.stuck;
-    averaged += group.averaged;
+    unknown += group.finished - group.judged;
+    average_weights += group.average_weights;
     runs += group.runs.size();
   }
   std::string text;
   if (partial) text += "\n\\* no run has finished yet: latest evaluation so far\n";
+  if (fewer) {
+    text +=
+        "\nDiverged: not finite, or trained from scratch and worse at the end than before the first step. Such runs "
+        "have "
+        "no final\nloss: means are over the others, and say over how many.\n";
+  }
   if (stuck > 0) {
     text += fmt::format(
-        "\n{} of the diverged runs {} stuck rather than not finite: the loss at the end is above half of the first, "
-        "while "
-        "the same variant\nat another learning rate ends at or below half. Diverged runs are not in the means.\n",
-        stuck, stuck == 1 ? "is" : "are");
+        "\nStuck: finished, but within {:.0f} % of the way from the loss of the best constant prediction to the best "
+        "run's. "
+        "Stuck runs\nare in the means.\n",
+        100 * kStuckProgress);
   }
-  if (averaged > 0) {
-    text += fmt::format("\nEvaluations are of averaged weights (eval.averaged) in {} of {} runs.\n", averaged, runs);
+  if (unknown > 0) {
+    text += fmt::format("\nOf {} finished run{} nobody knows whether {} stuck: no baseline was recorded.\n", unknown,
+                        unknown == 1 ? "" : "s", unknown == 1 ? "it is" : "they are");
+  }
+  if (average_weights > 0) {
+    text +=
+        fmt::format("\nEvaluations are of averaged weights (eval.averaged) in {} of {} runs.\n", average_weights, runs);
   }
   return text;
 }
 
 }  // namespace
 
-std::string summary_markdown(const std::vector<ResultGroup>& groups) {
+std::string summary_markdown(const std::vector<ResultGroup>& groups, const std::vector<FamilyComparison>& comparisons) {
   const auto families = split_by_family(groups);
   if (families.empty()) return table({});
   std::string text;
   for (const auto& family : families) {
     if (families.size() > 1) {
-      text += fmt::format("{}### {}\n\n", text.empty() ? "" : "\n", cell(family.front().family));
+      text += fmt::format("{}### {}\n\n", text.empty() ? "" : "\n", name_cell(family.front().family));
     }
     text += table(family);
   }
-  return text + footnotes(groups);
+  text += footnotes(groups);
+  for (const FamilyComparison& comparison : comparisons) text += comparison_markdown(comparison, groups);
+  return text;
 }
 
 }  // namespace siamese::report

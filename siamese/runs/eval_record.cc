@@ -128,6 +128,7 @@ Accuracy read_accuracy(const Json& object, const std::string& where) {
 std::string to_line(const EvalRecord& record) {
   Json line = {{"step", record.step}, {"loss", record.loss}};
   if (!record.of_images) line["perplexity"] = record.perplexity;
+  if (std::isfinite(record.baseline)) line["baseline"] = record.baseline;
   line[record.of_images ? "images" : "tokens"] = record.targets;
   if (record.accuracy) line["accuracy"] = to_json(*record.accuracy);
   if (record.classification) line["classification"] = classification_json(*record.classification);
@@ -144,6 +145,7 @@ EvalRecord read_eval(std::string_view line, const std::string& where, Notes* not
   record.step = fields.whole("step");
   fields.take("loss", record.loss);
   fields.take("perplexity", record.perplexity);
+  fields.take("baseline", record.baseline);
   record.of_images = fields.has("images");
   fields.take(record.of_images ? "images" : "tokens", record.targets);
   fields.attempt("accuracy", [&] { record.accuracy = read_accuracy(fields.at("accuracy"), where + ": accuracy"); });

@@ -33,8 +33,8 @@ struct Answers {
 
 struct ClassificationRecord {
   Answers top1, top5;
-  std::vector<std::string> classes;              // empty: numbered
-  std::vector<std::vector<int64_t>> confusion;   // square; rows = true class; empty: not written
+  std::vector<std::string> classes;             // empty: numbered
+  std::vector<std::vector<int64_t>> confusion;  // square; rows = true class; empty: not written
 };
 
 struct SamplesRecord {
@@ -50,6 +50,7 @@ struct EvalRecord {
   int64_t step = 0;
   double loss = kNone;
   double perplexity = kNone;  // of text
+  double baseline = kNone;    // of predicting without looking (docs/comparing.md)
   bool of_images = false;
   int64_t targets = 0;  // counted targets, or images
   std::optional<Accuracy> accuracy;

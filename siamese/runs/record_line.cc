@@ -102,6 +102,8 @@ RunSummary read_summary(const Fields& fields) {
   if (fields.has("accuracy")) summary.accuracy = read_accuracy(fields.at("accuracy"), fields.where() + ": accuracy");
   if (fields.has("measures")) summary.measures = read_numbers(fields.object("measures"));
   fields.take("samples_per_s", summary.samples_per_s);
+  fields.take("baseline", summary.baseline);
+  fields.take("step_flops", summary.step_flops);
   return summary;
 }
 
@@ -124,6 +126,8 @@ std::string to_line(const RecordLine& line) {
                  {"eval_step", summary.eval_step},
                  {"val_loss", summary.val_loss},
                  {"perplexity", summary.perplexity}};
+  if (std::isfinite(summary.baseline)) object["baseline"] = summary.baseline;
+  if (std::isfinite(summary.step_flops)) object["step_flops"] = summary.step_flops;
   if (summary.accuracy) object["accuracy"] = to_json(*summary.accuracy);
   for (const auto& [name, value] : summary.measures) object["measures"][name] = value;
   object["seconds"] = summary.seconds;

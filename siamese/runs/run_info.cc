@@ -1,5 +1,7 @@
 #include "siamese/runs/run_info.h"
 
+#include <cmath>
+
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
@@ -46,6 +48,7 @@ std::string to_json(const RunInfo& info) {
                {"parameters", info.parameters},
                {"seed", info.seed.value_or(0)},
                {"lr", info.lr}};
+  if (std::isfinite(info.step_flops)) json["step_flops"] = info.step_flops;
   if (!info.message.empty()) json["message"] = info.message;
   if (!info.folder.empty()) json["folder"] = info.folder;
   if (info.says_set) json["set"] = info.set;
@@ -72,6 +75,7 @@ RunInfo read_run_info(std::string_view text, const std::string& where, Notes* no
   fields.take("parameters", info.parameters);
   fields.attempt("seed", [&] { info.seed = fields.unsigned_whole("seed"); });
   fields.take("lr", info.lr);
+  fields.take("step_flops", info.step_flops);
   fields.take("message", info.message);
   fields.take("folder", info.folder);
   fields.attempt("set", [&] {

@@ -29,7 +29,8 @@ struct RunInfo {
   int64_t parameters = 0;
   std::optional<uint64_t> seed;
   double lr = kNone;
-  std::string message;  // why it diverged or stopped on an error
+  double step_flops = kNone;  // of one step, forward and backward
+  std::string message;        // why it diverged or stopped on an error
   std::vector<std::string>
       set;                // the keys that somebody gave; of the others the config has defaults and derived values
   bool says_set = false;  // older versions did not

@@ -27,6 +27,7 @@ void read_status(const fs::path& run_dir, RunSummary& summary) {
   summary.status = info->status;
   summary.message = info->message;
   summary.parameters = info->parameters;
+  summary.step_flops = info->step_flops;
 }
 
 void read_metrics(const fs::path& path, RunSummary& summary) {
@@ -62,6 +63,7 @@ void read_evaluations(const fs::path& path, RunSummary& summary) {
     summary.eval_step = eval.step;
     summary.val_loss = eval.loss;
     summary.perplexity = eval.perplexity;
+    summary.baseline = eval.baseline;
     if (eval.accuracy) summary.accuracy = eval.accuracy;
   });
 }

@@ -25,11 +25,13 @@ struct RunSummary {
   std::string message;  // why it diverged
   int64_t parameters = 0;
   int64_t steps = 0;          // done
+  double step_flops = kNone;  // of one, forward and backward
   double first_loss = kNone;  // of step 1
   double train_loss = kNone;  // mean of the last 50 steps
   int64_t eval_step = 0;      // the last evaluation; 0: there was none
   double val_loss = kNone;
   double perplexity = kNone;
+  double baseline = kNone;
   std::optional<Accuracy> accuracy;
   NamedNumbers measures;        // what else its family is judged by, of the last evaluation and step
   double seconds = kNone;       // sum of the step times

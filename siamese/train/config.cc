@@ -59,8 +59,9 @@ void check_eval(const RunConfig& config) {
   require(eval.guidance >= 0 && eval.guidance <= 1000, "eval.guidance", "a number from 0 to 1000", eval.guidance);
   if (!eval.classifier.empty() && eval.samples > 0) {
     require(eval.samples >= 2, "eval.samples", "at least 2 for eval.classifier", eval.samples);
-    require(eval.batches * config.train.batch >= 2, "eval.batches", "at least 2 images for eval.classifier",
-            eval.batches * config.train.batch);
+    const int64_t images = eval.held_out_samples(config.train.batch);
+    require(images >= 2, eval.batches > 0 ? "eval.batches" : "eval.held_out", "at least 2 images for eval.classifier",
+            images);
   }
   if (config.model.family == models::Family::dit && eval.guidance != 1) {
     require(config.model.label_dropout > 0, "eval.guidance", "1 with model.label_dropout 0", eval.guidance);
@@ -118,7 +119,9 @@ void check(const RunConfig& config) {
   require(train.skip_outliers >= 0, "train.skip_outliers", "a number >= 0 (0 = off)", train.skip_outliers);
   require(train.skip_window >= 8 && train.skip_window <= 1 << 16, "train.skip_window", "a number from 8 to 65536",
           train.skip_window);
-  require(config.eval.batches >= 1 && config.eval.batches <= 1 << 20, "eval.batches", "a number from 1 to 1048576",
+  require(config.eval.held_out >= 1 && config.eval.held_out <= 1 << 30, "eval.held_out",
+          "a number of samples from 1 to 1073741824", config.eval.held_out);
+  require(config.eval.batches >= 0 && config.eval.batches <= 1 << 20, "eval.batches", "a number from 0 to 1048576",
           config.eval.batches);
   require(config.engine.threads <= 1024, "engine.threads", "at most 1024", config.engine.threads);
   check_device_name(config.engine.device);

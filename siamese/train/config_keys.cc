@@ -33,6 +33,17 @@ std::string named_changes(std::vector<std::string> changes) {
   return join(changes, "; ") + (more > 0 ? fmt::format("; and {} more", more) : "");
 }
 
+// Of data without end the first samples are those of eval.held_out: runs that were configured either way are the same.
+RunConfig with_one_way_to_hold_out(RunConfig config) {
+  using data::Source;
+  const Source source = config.data.source;
+  const bool endless = source == Source::arithmetic || source == Source::shapes || source == Source::random;
+  if (!endless || config.eval.batches == 0) return config;
+  config.eval.held_out = config.eval.held_out_samples(config.train.batch);
+  config.eval.batches = 0;
+  return config;
+}
+
 }  // namespace
 
 bool decides_result(std::string_view key) {
@@ -49,7 +60,7 @@ bool may_be_edited(std::string_view key) {
 }
 
 ConfigTexts result_config(const RunConfig& config) {
-  const ConfigTexts all = config::flatten(config::print(config));
+  const ConfigTexts all = config::flatten(config::print(with_one_way_to_hold_out(config)));
   ConfigTexts texts;
   for (const config::KeyUse& key : config::key_uses<RunConfig>()) {
     if (!decides_result(key.path) || key.broken(all) != nullptr) continue;

@@ -158,9 +158,8 @@ RunResult resume_run(const fs::path& run_or_checkpoint, const RunHooks& hooks, b
   RunLoop run(trainer, dir, std::move(info), hooks);
   const bool unrecorded = !trainer.state().unrecorded.empty();
   if (trainer.finished() && !unrecorded && !run.owes_evaluation()) {
-    run.write_status(RunStatus::finished);  // a kill may have come just before
     run.tidy();
-    return {RunStatus::finished, 0};
+    return run.conclude();  // a kill may have come just before
   }
   const int64_t step = trainer.state().step;
   if (begun) io::write_latest(dir, io::checkpoint_name(step));  // an older checkpoint given by name is the newest now

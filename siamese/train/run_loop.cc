@@ -13,8 +13,10 @@
 #include "siamese/io/run_dir.h"
 #include "siamese/runs/eval_record.h"
 #include "siamese/runs/lines.h"
+#include "siamese/runs/outcome.h"
 #include "siamese/train/failure_text.h"
 #include "siamese/train/provenance.h"
+#include "siamese/train/record_facts.h"
 #include "siamese/train/retention.h"
 
 namespace siamese::train {
@@ -35,6 +37,7 @@ RunLoop::RunLoop(Trainer& trainer, fs::path dir, runs::RunInfo info, const RunHo
   info_.parameters = trainer_.model().parameters().count();
   info_.seed = config.train.seed;
   info_.lr = config.optim.lr;
+  info_.step_flops = step_flops(trainer_.model(), config);
   info_.data = data_key(trainer_.state().data);
 }
 
@@ -85,8 +88,18 @@ RunResult RunLoop::train_to_the_end(io::JsonLinesWriter::Mode mode) {
     if (evaluation_due()) evaluate(eval_file);
   }
   eval_file.flush();
-  write_status(RunStatus::finished);
-  return {RunStatus::finished, 0};
+  return conclude();
+}
+
+RunResult RunLoop::conclude() {
+  const bool from_scratch = trainer_.config().init.from.empty();
+  const std::string why = runs::divergence(runs::read_course(dir_, from_scratch));
+  if (why.empty()) {
+    write_status(RunStatus::finished);
+    return {RunStatus::finished, 0};
+  }
+  write_status(RunStatus::diverged, why);
+  throw DivergedError(dir_.string() + ": diverged: " + why);
 }
 
 bool RunLoop::owes_evaluation() const {

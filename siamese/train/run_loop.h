@@ -24,6 +24,8 @@ class RunLoop {
   // Whether the evaluation of the trainer's step is due and not in eval.jsonl: a step is saved before it is evaluated.
   bool owes_evaluation() const;
   void write_status(RunStatus status, const std::string& message = "");
+  // The last word on a run that took all its steps: finished, or DivergedError (runs/outcome.h).
+  RunResult conclude();
   // Removes the checkpoints that need not stay (retention.h); the observer hears when it cannot.
   void tidy() const;
 

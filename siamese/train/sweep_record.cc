@@ -15,6 +15,7 @@
 #include "siamese/io/directory_lock.h"
 #include "siamese/io/run_dir.h"
 #include "siamese/train/provenance.h"
+#include "siamese/train/record_facts.h"
 
 namespace siamese::train {
 namespace fs = std::filesystem;
@@ -169,7 +170,10 @@ std::vector<runs::RecordLine> SweepRecord::lines() {
 std::optional<runs::RecordLine> SweepRecord::find(const RunConfig& planned) {
   refresh();
   const Entry* const entry = counted_about(key_of(result_config(planned), data_of(planned)));
-  return entry != nullptr ? std::optional(entry->line) : std::nullopt;
+  if (entry == nullptr) return std::nullopt;
+  runs::RecordLine line = entry->line;
+  fill_in_facts(planned, line);
+  return line;
 }
 
 void SweepRecord::add(const runs::RecordLine& line) {

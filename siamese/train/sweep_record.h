@@ -42,7 +42,8 @@ class SweepRecord {
   const std::filesystem::path& file() const { return file_; }
   // Before anything is trained: SystemError when a line could not be added.
   void check_writable() const;
-  // The first line about this run, as the file is now. The file is read again only when it is another than before.
+  // The first line about this run, as the file is now (it is read again only when it is another than before). What a
+  // line is too old to say is filled in (record_facts.h).
   std::optional<runs::RecordLine> find(const RunConfig& planned);
   // All that count, as the file is now.
   std::vector<runs::RecordLine> lines();

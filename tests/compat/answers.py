@@ -93,9 +93,13 @@ def page(path: Path) -> list[dict]:
 
 
 def table(text: str) -> list[list[str]]:
-    """The printed table without its last column, the speed, and without the mark of runs by another build."""
-    rows = [line.split("|")[1:-2] for line in text.splitlines() if line.startswith("| ")]
-    return [[cell.strip().removesuffix(" ^") for cell in row] for row in rows]
+    """The first printed table in the columns that 0.1.0 had but for the last, the speed, and without the mark of runs by
+    another build. Later versions have more columns, and another table below it."""
+    first = text.split("\n\n", maxsplit=1)[0]
+    rows = [[cell.strip().removesuffix(" ^") for cell in line.split("|")[1:-1]]
+            for line in first.splitlines() if line.startswith("| ")]  # fmt: skip
+    known = [at for at, title in enumerate(rows[0]) if title != "stuck" and not title.endswith("/s")]
+    return [[row[at] for at in known] for row in rows]
 
 
 def of_family(siamese: Siamese, family: str) -> dict:

@@ -29,11 +29,12 @@ TEST(Evaluate, AClassifierReportsTopOneTopFiveAndConfusion) {
   const SmallVit vit(12);
   const RandomPictures pictures(vit.config, 0);
   const auto data = shapes();
-  const Evaluation result = evaluate({*vit.owner, data, pictures, 5, 3, 42, nullptr}, {.batches = 4});
+  const Evaluation result = evaluate({*vit.owner, data, pictures, 5, 3, 42, nullptr}, {.held_out = 20});
   const Classification expected = classify(vit.get(), pictures, 20, 20);
   const json line = json::parse(to_json(result));
-  EXPECT_EQ(keys(line), (std::set<std::string>{"schema", "step", "loss", "images", "classification"}));
-  EXPECT_EQ(line["schema"], 1);
+  EXPECT_EQ(keys(line), (std::set<std::string>{"schema", "kind", "checksum", "step", "loss", "baseline", "images",
+                                               "classification"}));
+  EXPECT_EQ(line["schema"], 2);
   EXPECT_EQ(line["step"], 42);
   EXPECT_EQ(line["images"], 20);
   EXPECT_NEAR(line["loss"].get<double>(), expected.loss, 1e-6);
@@ -51,7 +52,7 @@ TEST(Evaluate, AMatrixOfTooManyClassesIsLeftOut) {
   const SmallVit vit(kMostConfused + 1);
   const data::DataConfig data{.source = data::Source::random};
   const RandomPictures pictures(vit.config, 0);
-  const auto result = evaluate({*vit.owner, data, pictures, 2, 2, 0, nullptr}, {.batches = 1});
+  const auto result = evaluate({*vit.owner, data, pictures, 2, 2, 0, nullptr}, {.held_out = 2});
   EXPECT_EQ(keys(json::parse(to_json(result))["classification"]), (std::set<std::string>{"top1", "top5"}));
 }
 
@@ -60,9 +61,10 @@ TEST(Evaluate, ADiffusionModelReportsItsTermsAndSamples) {
   const SmallVit judge(12);
   const RandomPictures pictures(dit.config, 0);
   const auto data = shapes();
-  EvalConfig config{.batches = 2};
+  EvalConfig config{.held_out = 8};
   json line = json::parse(to_json(evaluate({*dit.owner, data, pictures, 4, 3, 7, nullptr}, config)));
-  EXPECT_EQ(keys(line), (std::set<std::string>{"schema", "step", "loss", "images", "diffusion"}));
+  EXPECT_EQ(keys(line),
+            (std::set<std::string>{"schema", "kind", "checksum", "step", "loss", "baseline", "images", "diffusion"}));
   EXPECT_EQ(line["images"], 8);
   EXPECT_EQ(keys(line["diffusion"]), (std::set<std::string>{"mse", "vlb"}));
   EXPECT_NEAR(line["loss"].get<double>(),
@@ -97,7 +99,7 @@ TEST(Evaluate, ADiffusionModelReportsItsTermsAndSamples) {
 TEST(Evaluate, OnlyPixelsAreClipped) {
   const SmallDit dit(12);
   const RandomPictures pictures(dit.config, 0);
-  EvalConfig config{.batches = 1, .samples = 4};
+  EvalConfig config{.held_out = 2, .samples = 4};
   config.sampler_steps = 3;
   const auto largest = [&](data::Source source) {
     const data::DataConfig data{.source = source};
@@ -105,6 +107,32 @@ TEST(Evaluate, OnlyPixelsAreClipped) {
   };
   EXPECT_LE(largest(data::Source::shapes), 1);
   EXPECT_GT(largest(data::Source::latents), 1);
+}
+
+// Which samples are asked depends on eval.held_out alone: not on how a run cuts its steps, nor on how files begin.
+TEST(Evaluate, HeldOutSamplesAreSpreadOverTheSet) {
+  const SmallDit dit(12);
+  const RandomPictures pictures(dit.config, 9);
+  const auto data = shapes();
+  const EvalConfig config{.held_out = 4};
+  const Evaluation result = evaluate({*dit.owner, data, pictures, 4, 3, 7, nullptr}, config);
+  const c10::NoGradGuard no_grad;
+  double sum = 0;
+  for (uint64_t i = 0; i < 4; ++i) {
+    models::Inputs inputs = to_inputs(pictures.batch(std::vector<uint64_t>{0, 2, 4, 6}[i], 1));  // floor(i 9 / 4)
+    inputs.first_position = i;  // timestep and noise are those of the i-th question
+    sum += dit.owner->losses(inputs, {}).loss.item<double>();
+  }
+  EXPECT_EQ(result.held_out.targets, 4);
+  EXPECT_NEAR(result.held_out.loss, sum / 4, 1e-5 * sum);
+  const Evaluation other = evaluate({*dit.owner, data, pictures, 64, 4, 7, nullptr}, config);
+  EXPECT_NEAR(other.held_out.loss, result.held_out.loss, 1e-5 * sum);
+  EXPECT_EQ(other.held_out.targets, 4);
+  EXPECT_EQ(other.baseline, result.baseline);
+  EXPECT_NE(other.loss_text().find(" over 4 images (baseline "), std::string::npos) << other.loss_text();
+  // The old key asks the first of them, as it always did.
+  const Evaluation first = evaluate({*dit.owner, data, pictures, 2, 2, 7, nullptr}, {.batches = 2});
+  EXPECT_NEAR(first.held_out.loss, held_out_loss(*dit.owner, pictures, 4, 4).loss, 1e-5 * sum);
 }
 
 // Over all held-out images alike, also when the last pass is smaller.

@@ -38,6 +38,7 @@ class Fake {
   json eval_object(int64_t step) const {
     const double value = smooth_loss(step) * 1.04 + 0.005 * noise(step, 5);
     json object{{"schema", 1}, {"step", step}, {"loss", value}, {"perplexity", std::exp(value)}, {"tokens", 98304}};
+    if (run_.baseline > 0) object["baseline"] = run_.baseline;
     add_family_eval(run_, step, object);
     if (!run_.accuracy || run_.family != "lm") return object;
     json groups = json::array();

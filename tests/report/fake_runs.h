@@ -27,6 +27,7 @@ struct FakeRun {
   double floor = 0.5;    // where the loss curve ends
   int64_t spike_at = 0;  // a step with a loss of 40
   std::string family = "lm";
+  double baseline = 0;  // 0: none is recorded
 };
 
 // The folder is made; its files are config.yaml, metrics.jsonl, eval.jsonl, run.json.

@@ -37,6 +37,8 @@ TEST(Statistics, MeanAndSampleSpread) {
   EXPECT_EQ(spread.count, 3u);
   EXPECT_DOUBLE_EQ(spread.mean, 3);
   EXPECT_DOUBLE_EQ(spread.spread, std::sqrt(7.0));
+  EXPECT_EQ(spread.low, 1);
+  EXPECT_EQ(spread.high, 6);
   EXPECT_TRUE(std::isnan(mean_spread({4}).spread));
   EXPECT_TRUE(std::isnan(mean_spread({}).mean));
 }
@@ -167,11 +169,15 @@ TEST(Summary, MarkdownTable) {
   std::vector<RunRecord> runs{finished_run("pre", 0.002, 1, 0.6), finished_run("pre", 0.002, 2, 0.8),
                               finished_run("a|b", 0.01, 1, 1)};
   runs[2].state = RunState::diverged;
-  EXPECT_EQ(summary_markdown(group_results(runs)),
-            "| variant |    lr |         val loss |      accuracy | runs | diverged | tokens/s |\n"
-            "|---------|------:|-----------------:|--------------:|-----:|---------:|---------:|\n"
-            "| pre     | 0.002 | 0.7000 +- 0.1414 | 30.0 +- 0.0 % |    2 |        0 |        - |\n"
-            "| a\\|b    |  0.01 |                - |             - |    1 |        1 |        - |\n");
+  runs[0].progress = runs[1].progress = 1;
+  EXPECT_EQ(
+      summary_markdown(group_results(runs)),
+      "| variant |    lr |         val loss |      accuracy | runs | diverged | stuck | tokens/s |\n"
+      "|---------|------:|-----------------:|--------------:|-----:|---------:|------:|---------:|\n"
+      "| pre     | 0.002 | 0.7000 +- 0.1414 | 30.0 +- 0.0 % |    2 |        0 |     0 |        - |\n"
+      "| a\\|b    |  0.01 |                - |             - |    1 |        1 |     - |        - |\n"
+      "\nDiverged: not finite, or trained from scratch and worse at the end than before the first step. Such runs "
+      "have no final\nloss: means are over the others, and say over how many.\n");
 }
 
 TEST(Summary, MarksWhatHasNotFinished) {

@@ -15,6 +15,7 @@ TEST(EvalRecord, ReadsWhatItWritesOfEachFamily) {
   text.step = 500;
   text.loss = 1.5;
   text.perplexity = 4.5;
+  text.baseline = 2.25;
   text.targets = 4096;
   text.accuracy = Accuracy{5, 10, {{"+", 2, 5, 10}}};
   text.averaged = true;
@@ -36,6 +37,7 @@ TEST(EvalRecord, ReadsWhatItWritesOfEachFamily) {
   }
   const EvalRecord read = read_eval(to_line(text), "here");
   EXPECT_EQ(read.targets, 4096);
+  EXPECT_EQ(read.baseline, 2.25);
   EXPECT_FALSE(read.of_images);
   EXPECT_TRUE(read.averaged);
   EXPECT_EQ(read.accuracy->groups[0].operation, "+");

@@ -23,6 +23,8 @@ RecordLine full_line() {
   line.data = {{1, 5, 0xabc}, {}};
   line.summary.steps = 2;
   line.summary.train_loss = 1.25;
+  line.summary.baseline = 2.25;
+  line.summary.step_flops = 6e9;
   line.summary.accuracy = Accuracy{1, 2, {{"+", 1, 1, 2}}};
   line.summary.measures = {{"top1", 0.5}};
   line.summary.curve = {{1, 2}, {2, 1.23456789}, {3, kNone}};
@@ -43,6 +45,8 @@ TEST(RecordLine, ReadsWhatItWrites) {
   ASSERT_EQ(read.stretches.size(), 1u);
   EXPECT_EQ(read.stretches[0].to_step, 2);
   EXPECT_EQ(read.summary.curve.loss[1], 1.2346);
+  EXPECT_EQ(read.summary.baseline, 2.25);
+  EXPECT_EQ(read.summary.step_flops, 6e9);
   EXPECT_EQ(read.summary.accuracy->groups.size(), 1u);
   EXPECT_EQ(Json::parse(text)["kind"], "result");
 }

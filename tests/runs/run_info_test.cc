@@ -23,6 +23,7 @@ RunInfo full_info() {
   info.parameters = 12345;
   info.seed = 18446744073709551615U;
   info.lr = 0.002;
+  info.step_flops = 6e9;
   info.message = "disk full";
   info.set = {"model.width", "optim.lr"};
   info.says_set = true;
@@ -39,6 +40,7 @@ TEST_F(FolderTest, ReadsWhatItWrites) {
   EXPECT_EQ(to_json(*read), to_json(full_info()));
   EXPECT_EQ(read->status, RunStatus::stopped);
   EXPECT_EQ(read->seed, full_info().seed);
+  EXPECT_EQ(read->step_flops, 6e9);
   EXPECT_EQ(read->set, full_info().set);
   EXPECT_EQ(read->data, full_info().data);
   EXPECT_EQ(read->stretches[0].build.commit, "abc");

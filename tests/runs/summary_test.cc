@@ -28,6 +28,7 @@ TEST_F(FolderTest, ASummaryIsWhatTheFilesSay) {
   info.status = RunStatus::finished;
   info.scheme = info.label = "pre";
   info.parameters = 7;
+  info.step_flops = 6e9;
   write_run_file(folder_, info);
   std::ofstream metrics(folder_ / "metrics.jsonl");
   for (int64_t step = 1; step <= 3; ++step) {
@@ -42,6 +43,7 @@ TEST_F(FolderTest, ASummaryIsWhatTheFilesSay) {
   EvalRecord eval;
   eval.step = 3;
   eval.loss = 0.5;
+  eval.baseline = 2.25;
   eval.diffusion = {{"mse", 0.25}};
   std::ofstream(folder_ / "eval.jsonl") << to_line(eval) << "\n{\"torn";
   const RunSummary summary = summarise_run(folder_);
@@ -50,6 +52,8 @@ TEST_F(FolderTest, ASummaryIsWhatTheFilesSay) {
   EXPECT_EQ(summary.train_loss, 2);
   EXPECT_EQ(summary.val_loss, 0.5);
   EXPECT_EQ(summary.parameters, 7);
+  EXPECT_EQ(summary.baseline, 2.25);
+  EXPECT_EQ(summary.step_flops, 6e9);
   EXPECT_NEAR(summary.seconds, 0.6, 1e-12);
   EXPECT_EQ(summary.step_ms, 250);
   EXPECT_EQ(summary.measures, (NamedNumbers{{"mse", 0.25}, {"expert_max_load", 2}}));

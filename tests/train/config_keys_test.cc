@@ -19,13 +19,30 @@ std::string said(const std::vector<std::string>& edits) {
 TEST(ConfigKeys, WhatChangesNoStepMayBeEdited) {
   EXPECT_EQ(said({}), "");
   for (const char* const edit : {"train.eval_every=1", "train.checkpoint_every=1", "train.record_every=1",
-                                 "train.keep_last=1", "train.max_hours=3", "train.max_skips=1", "eval.batches=2",
+                                 "train.keep_last=1", "train.max_hours=3", "train.max_skips=1", "eval.held_out=2",
                                  "eval.problems=1", "engine.threads=2", "engine.recompute=1", "engine.ops=plain"}) {
     const std::string text = edit, key = text.substr(0, text.find('='));
     EXPECT_EQ(said({edit}).find("run/config.yaml: edited since step8 was saved: " + key + ": was "), 0U)
         << said({edit});
     EXPECT_TRUE(said({edit}).ends_with(", is " + text.substr(key.size() + 1))) << said({edit});
   }
+}
+
+// Lines of a record that say eval.batches are about the runs that now say eval.held_out, where both ask the same
+// samples.
+TEST(ConfigKeys, TwoWaysToAskTheSameSamplesAreOneRun) {
+  const auto same = [](const std::vector<std::string>& a, const std::vector<std::string>& b) {
+    return result_config(tiny_config(a)) == result_config(tiny_config(b));
+  };
+  EXPECT_TRUE(same({"eval.batches=3"}, {"eval.held_out=12"}));  // of train.batch 4
+  EXPECT_FALSE(same({"eval.batches=3"}, {"eval.held_out=13"}));
+  // A text has an end: the first windows are others than those spread over it.
+  const std::vector<std::string> text{"data.source=text", "data.train=[a.txt]"};
+  const auto of_text = [&](std::vector<std::string> edits) {
+    edits.insert(edits.begin(), text.begin(), text.end());
+    return edits;
+  };
+  EXPECT_FALSE(same(of_text({"eval.batches=3"}), of_text({"eval.held_out=12"})));
 }
 
 TEST(ConfigKeys, EverythingElseMayNot) {

@@ -187,5 +187,39 @@ TEST(RunLoop, MissingLinesAreSaid) {
   EXPECT_NE(heard.warnings[0].find("expected a line for each of 4 steps, got 0"), std::string::npos);
 }
 
+// A rate at which nothing is learned and nothing becomes infinite either.
+std::vector<std::string> at_a_mad_rate(std::vector<std::string> more = {}) {
+  more.insert(more.end(), {"train.steps=60", "optim.lr=10", "train.checkpoint_every=0", "train.eval_every=0"});
+  return more;
+}
+
+TEST(RunLoop, ARunThatEndsAboveItsFirstLossHasDiverged) {
+  const TemporaryFolder folder("above_first");
+  const fs::path run = folder / "run";
+  const auto expect_diverged = [&](const auto& act) {
+    try {
+      act();
+      FAIL() << "finished";
+    } catch (const DivergedError& error) {
+      EXPECT_NE(std::string(error.what()).find("(mean of the last 50 steps) is above the first, "), std::string::npos)
+          << error.what();
+    }
+    EXPECT_EQ(run_status(run), RunStatus::diverged);
+    EXPECT_NE(io::read_file(run / "run.json").find("is above the first"), std::string::npos);
+  };
+  expect_diverged([&] { start_run(tiny_config(at_a_mad_rate()), run, false, "", {}); });
+  EXPECT_EQ(io::list_checkpoints(run), (Steps{60}));                                    // saved all the same
+  EXPECT_NE(io::read_file(run / "eval.jsonl").find("\"step\":60"), std::string::npos);  // and evaluated
+  expect_diverged([&] { resume_run(run, {}); });
+}
+
+TEST(RunLoop, ARunFromTrainedWeightsMayEndAboveItsFirstLoss) {
+  const TemporaryFolder folder("above_source");
+  start_run(tiny_config(), folder / "source", false, "", {});
+  const RunConfig config = tiny_config(at_a_mad_rate({"init.from=" + (folder / "source").string()}));
+  EXPECT_EQ(start_run(config, folder / "run", false, "", {}).status, RunStatus::finished);
+  EXPECT_EQ(run_status(folder / "run"), RunStatus::finished);
+}
+
 }  // namespace run_loop_test
 }  // namespace siamese::train

@@ -53,7 +53,7 @@ inline RunConfig tiny_config(const std::vector<std::string>& overrides = {},
                              const std::vector<std::string>& recipe = {}) {
   config::Value value =
       tree_of({"model.width=16", "model.blocks=2", "model.heads=2", "model.context=24", "data.digits=1",
-               "train.steps=12", "train.batch=4", "train.eval_every=5", "eval.batches=1", "train.checkpoint_every=4",
+               "train.steps=12", "train.batch=4", "train.eval_every=5", "eval.held_out=4", "train.checkpoint_every=4",
                "eval.problems=3", "train.record_every=6", "engine.threads=1"},
               config::kFileLayer - 1);
   config::merge(value, tree_of(recipe, config::kFileLayer));

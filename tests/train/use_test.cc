@@ -153,6 +153,7 @@ const std::vector<Key>& table() {
       {"train.max_skips", "5"},
       {"train.skip_outliers", "5"},
       {"train.skip_window", "32", "", {"train.skip_outliers=6"}},
+      {"eval.held_out", "5"},
       {"eval.batches", "5"},
       {"eval.problems", "5", "arithmetic"},
       {"eval.averaged", "true", "", {"train.ema=0.9"}},

@@ -1,16 +1,17 @@
 // A card with a line chart: linear/log toggles, crosshair with values, drag to zoom, arrow keys to walk.
 //   spec:   {title, lead, xLabel, yLabel, height, yLog, xLog, logToggles ("y", "xy", ""), fromZero, formatX, formatY,
-//            formatTitle(x), xTicks, wholeX, empty, controls: [nodes]}
+//            formatTitle(x), xTicks, wholeX, empty, controls: [nodes], xToggle (name of the horizontal axis beside its
+//            toggle, where that is not xLabel)}
 //   update: {series: [{name, group, color, dash, x, y, low, high, envelope, points, errorBars, line, width, opacity,
-//            quiet (not in the crosshair), outer (a diverged run)}], marks: [{x, y, color, label, group}], note, legend,
-//            spec (changes to it), scales: {yLog, yDomain} where the caller owns the vertical axis}
+//            quiet (not in the crosshair), outer (a diverged run)}], marks: [{x, y, color, label, group, above (an arrow: its
+//            value lies above the plot)}], note, legend, spec (changes to it), whole (forget the zoom), scales: {yLog, yDomain} where the caller owns the vertical axis}
 
 function createChart(spec) {
   const view = { yLog: Boolean(spec.yLog), xLog: Boolean(spec.xLog), zoom: null, series: [], marks: [], shown: null };
   const toggles = spec.logToggles ?? "y";
   const reset = el("button", { type: "button", class: "quiet-button", hidden: true, onclick: () => setZoom(null) }, "Reset zoom");
   const tools = el("div", { class: "tools" }, reset, spec.controls,
-    toggles.includes("x") && el("span", { class: "axis-choice" }, spec.xLabel, axisChoice("Horizontal axis", view.xLog,
+    toggles.includes("x") && el("span", { class: "axis-choice" }, spec.xToggle ?? spec.xLabel, axisChoice("Horizontal axis", view.xLog,
       (log) => { view.xLog = log; setZoom(null); })),
     toggles.includes("y") && el("span", { class: "axis-choice" }, toggles.includes("x") ? spec.title.toLowerCase() : null,
       axisChoice("Vertical axis", view.yLog, (log) => { view.yLog = log; draw(); })));
@@ -165,6 +166,10 @@ function createChart(spec) {
       view.series = content.series;
       view.marks = content.marks || [];
       if (content.spec) Object.assign(spec, content.spec);
+      if (content.whole) {
+        view.zoom = null;
+        reset.hidden = true;
+      }
       if (content.scales) Object.assign(view, content.scales);
       legend.replaceChildren(...(content.legend || []));
       note.replaceChildren(...(content.note || []));

@@ -99,13 +99,14 @@ function drawSeries(one, sx, sy, highlight) {
   return group;
 }
 
-// A cross where a run ended; one that lies above the plot sits at its edge.
+// A cross where a run ended, an arrow for what lies above the plot; both stay inside it.
 function drawMark(mark, frame, sx, sy) {
   const x = sx(mark.x);
   const wanted = drawable(mark.y, sy) ? sy(mark.y) : frame.top;
   const y = Math.min(frame.bottom - 6, Math.max(frame.top + 6, wanted));
   const arm = 5;
-  const cross = `M${x - arm} ${y - arm}L${x + arm} ${y + arm}M${x - arm} ${y + arm}L${x + arm} ${y - arm}`;
+  const cross = mark.above ? `M${x} ${y + 2 * arm}L${x} ${y - arm}M${x - arm} ${y}L${x} ${y - arm}L${x + arm} ${y}`
+    : `M${x - arm} ${y - arm}L${x + arm} ${y + arm}M${x - arm} ${y + arm}L${x + arm} ${y - arm}`;
   return svg("g", { class: "mark", "data-group": mark.group ?? null },
     svg("title", {}, mark.label),
     svg("path", { class: "mark-halo", d: cross }),

@@ -33,43 +33,53 @@ function lossChart(family) {
         refresh();
       },
     }, swatch(DATA.sweep ? "currentColor" : key === "train" ? "var(--series-0)" : "var(--series-1)", "", key === "val"), text));
+  const axes = familyAxes(family);
+  let axis = axes[0];
+  const axisSwitch = axes.length > 1 ? segmented("Loss against", axes.map(({ key, name }) => [key, name]), axis.key, (key) => {
+    axis = axes.find((one) => one.key === key);
+    refresh(true);
+  }) : null;
   const chart = createChart({
-    title: "Loss", xLabel: "step", height: 420, yLog: true, logToggles: "xy", formatTitle: stepTitle, formatValue: (value) => formatNumber(value, 4),
+    title: "Loss", xLabel: "step", xToggle: "axis", height: 420, yLog: true, logToggles: "xy", formatTitle: stepTitle, formatValue: (value) => formatNumber(value, 4),
     empty: "No step has been recorded yet.",
-    controls: [smoothingSlider(span, (chosen) => { span = chosen; refresh(); })],
+    controls: [axisSwitch, smoothingSlider(span, (chosen) => { span = chosen; refresh(); })],
   });
-  function refresh() {
-    const groups = visibleGroups(family);
+  function refresh(whole = false) {
+    const shown = visibleGroups(family);
+    const groups = shown.filter((group) => isNumber(axis.factor(group)));
     const series = [];
     const marks = [];
     for (const group of groups) {
       const label = (text) => (DATA.sweep ? `${group.name} \u00b7 ${text}` : text);
       if (show.train) {
-        const curves = groupCurves(group, "loss", span, { name: label("train"), crowded: groups.length > 3 });
+        const curves = onAxis(axis, group, groupCurves(group, "loss", span, { name: label("train"), crowded: groups.length > 3 }));
         series.push(...curves.series);
         marks.push(...curves.marks);
       }
       const evals = groupEvals(group, "loss");
       if (show.val && evals.x.length) {
-        series.push({
+        series.push(...onAxis(axis, group, { marks: [], series: [{
           ...evals, name: label("val"), group: group.index, color: DATA.sweep ? group.color : "var(--series-1)", points: true,
           errorBars: true, line: !DATA.sweep || !show.train, dash: show.train ? "" : group.dash, width: 1.25, radius: DATA.sweep ? 3 : 3.5,
-        });
+        }] }).series);
       }
     }
     const note = [];
     if (DATA.sweep && groups.length) {
-      note.push(el("p", {}, "Line: mean over seeds of a running median. Band and bars: lowest to highest seed, spikes kept. Dots: validation. A diverged run is drawn alone, thin, up to its cross. Drag to zoom, double-click to reset."));
+      note.push(el("p", {}, "Line: mean over the seeds that did not diverge, of a running median. Band and bars: lowest to highest seed, spikes kept. Dots: validation. A diverged run is drawn alone, thin, up to its cross. Drag to zoom, double-click to reset."));
     } else if (series.length) {
       note.push(el("p", {}, EXACT ? "Line: running median. Faint: every step. " : "Line: running median. Faint area: lowest to highest step within each point. ", "Drag to zoom, double-click to reset."));
     }
     if (series.length && !groups.some((group) => group.members.some((run) => run.evals.length))) {
       note.push(el("p", {}, "No evaluation has been recorded yet."));
     }
-    chart.update({ series, marks, legend: DATA.grid.first.length ? keys : [], note: [...note, ...divergedList(groups)],
-      spec: { empty: groups.length ? "No step has been recorded yet." : NOTHING_SHOWN } });
+    if (shown.length > groups.length) {
+      note.push(el("p", {}, `Not on this axis, because it is not known for them: ${shown.filter((group) => !groups.includes(group)).map((group) => group.name).join("; ")}.`));
+    }
+    chart.update({ series, marks, whole, legend: DATA.grid.first.length ? keys : [], note: [...note, ...divergedList(groups)],
+      spec: { ...axis.spec, xLabel: axis.label, empty: shown.length ? "No step has been recorded yet." : NOTHING_SHOWN } });
   }
-  onVisibleChange(refresh);
+  onVisibleChange(() => refresh());
   refresh();
   return chart.node;
 }

@@ -22,6 +22,11 @@ function formatFixed(value, decimals) {
   return isNumber(value) ? value.toFixed(decimals) : MISSING;
 }
 
+// Four decimals; a loss that broke without becoming infinite would be a row of digits.
+function formatLoss(value) {
+  return isNumber(value) && Math.abs(value) >= 1e6 ? formatNumber(value, 4) : formatFixed(value, 4);
+}
+
 function formatCount(value) {
   return isNumber(value) ? Math.round(value).toLocaleString("en-US") : MISSING;
 }

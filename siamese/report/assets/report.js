@@ -7,7 +7,9 @@ function keyNumber(label, value, detail) {
 
 function countStates() {
   const counts = new Map();
-  DATA.runs.forEach((run) => counts.set(run.state, (counts.get(run.state) || 0) + 1));
+  const add = (state) => counts.set(state, (counts.get(state) || 0) + 1);
+  DATA.runs.forEach((run) => add(run.state));
+  DATA.runs.filter((run) => run.stuck).forEach(() => add("stuck"));
   return [...counts.entries()];
 }
 
@@ -33,12 +35,14 @@ function sweepNumbers(family) {
   const speeds = family.groups.map((group) => group[family.speed.field]).filter(isNumber);
   const sizes = [...new Set(family.runs.map((run) => run.parameters).filter((count) => count > 0))];
   const count = (state) => family.runs.filter((run) => run.state === state).length;
+  const stuck = family.runs.filter((run) => run.stuck).length;
   return [
-    keyNumber("Best val loss", best ? meanAndSpread(best.val_loss, (v) => formatFixed(v, 4), best.partial) : MISSING, best ? settingName(best) : "no evaluation yet"),
+    keyNumber("Best val loss", best ? meanAndSpread(best.val_loss, formatLoss, best.partial) : MISSING, best ? settingName(best) : "no evaluation yet"),
     top && keyNumber("Best accuracy", meanAndSpread(top.accuracy, (v) => formatPercent(v), top.partial), settingName(top)),
     ...bestByMeasures(family),
     keyNumber("Finished", `${count("finished")}\u2009/\u2009${family.runs.length}`, plural(family.groups.length, "setting") + ", " + plural(family.variants.length, "variant")),
     keyNumber("Diverged", el("span", { class: count("diverged") ? "lost" : null }, String(count("diverged"))), count("diverged") ? "listed below the loss" : "none"),
+    family.groups.some((group) => group.judged) && keyNumber("Stuck", el("span", { class: stuck ? "held" : null }, String(stuck)), "near the best constant prediction"),
     keyNumber("Parameters", sizes.length ? formatShort(Math.max(...sizes)) : MISSING, sizes.length > 1 ? `from ${formatShort(Math.min(...sizes))}` : null),
     keyNumber(family.speed.title, speeds.length ? formatShort(Math.max(...speeds)) : MISSING, speeds.length > 1 ? `slowest setting ${formatShort(Math.min(...speeds))}` : "median"),
   ];
@@ -73,8 +77,9 @@ function runNumbers(family, run) {
     : isNumber(run.tokens) ? `${formatShort(run.tokens)} tokens in ${formatDuration(run.seconds)}` : "median";
   return [
     keyNumber("Step", formatCount(run.step), run.steps ? `of ${formatCount(run.steps)} (${formatPercent(total ? run.step / total : null, 0)})` : null),
-    keyNumber("Train loss", formatFixed(run.train_loss, 4), "mean of the last 50 steps"),
-    keyNumber("Val loss", formatFixed(run.val_loss, 4), valLossDetail(family, run.evals[run.evals.length - 1])),
+    keyNumber("Train loss", formatLoss(run.train_loss), "mean of the last 50 steps"),
+    keyNumber("Val loss", formatLoss(run.val_loss), valLossDetail(family, run.evals[run.evals.length - 1])),
+    isNumber(run.baseline) && keyNumber("Baseline", formatLoss(run.baseline), "best constant prediction"),
     isNumber(run.accuracy) && keyNumber("Accuracy", formatPercent(run.accuracy), "exact answers"),
     ...runMeasures(run),
     keyNumber(family.speed.title, formatShort(run[family.speed.field]), seen),
@@ -87,7 +92,7 @@ function header() {
   const families = FAMILIES.filter((family) => family.runs.some((one) => one.state !== "not started"));
   const schemes = [...new Set(DATA.runs.map((one) => one.scheme).filter(Boolean))];
   const facts = DATA.sweep ? [] : [run.label !== run.scheme && run.label, isNumber(run.lr) && `lr ${formatLearningRate(run.lr)}`, isNumber(run.seed) && `seed ${run.seed}`].filter(Boolean);
-  const states = DATA.sweep ? countStates().map(([state, count]) => el("span", { class: "pill " + state.replace(" ", "-") }, `${count} ${state}`)) : [statusPill(run.state)];
+  const states = DATA.sweep ? countStates().map(([state, count]) => el("span", { class: "pill " + state.replace(" ", "-") }, `${count} ${state}`)) : [statusPill(run.state), run.stuck && statusPill("stuck")];
   return el("header", { class: "page-head" },
     el("div", { class: "kicker" }, "siamese \u00b7 " + (DATA.comparison ? "comparison" : DATA.sweep ? "sweep report" : "run report")),
     el("div", { class: "title-row" }, el("h1", {}, DATA.name), el("div", { class: "pills" }, states)),
@@ -118,7 +123,7 @@ function familySections(family) {
   const prefix = FAMILIES.length > 1 ? `family-${FAMILIES.indexOf(family)}-` : "";
   const answered = family.runs.some((run) => isNumber(run.accuracy));
   const made = (id, name, title, ...content) => [prefix + id, name, section(prefix + id, title, null, ...content)];
-  const results = DATA.sweep && made("results", "Results", "Results", family.rates.length > 1 ? rateChart(family) : null, resultsTable(family), runsTable(family));
+  const results = DATA.sweep && made("results", "Results", "Results", family.rates.length > 1 ? rateChart(family) : null, tunedTable(family), resultsTable(family), pairsTable(family), runsTable(family));
   // Among families that have begun, one that has not would only be a row of empty charts.
   if (FAMILIES.length > 1 && family.runs.every((run) => run.state === "not started")) return [results];
   return [

@@ -32,8 +32,7 @@ function announce() {
 function bestPerVariant(family) {
   return family.variants.map((variant) => {
     const own = family.groups.filter((group) => group.variant === variant);
-    const judged = own.filter((group) => isNumber(group.val_loss.mean));
-    return judged.length ? judged.reduce((a, b) => (b.val_loss.mean < a.val_loss.mean ? b : a)) : own[0];
+    return own.find((group) => group.best_rate) || own[0];
   });
 }
 
@@ -76,7 +75,8 @@ function buildLegend(family) {
     const groups = family.groups.filter((group) => group.variant === variant);
     const rates = family.rates.length > 1 ? groups.map((group) =>
       button([group], "chip rate", el("span", { class: "swatch-slot" }), formatLearningRate(group.lr),
-        group.diverged ? el("span", { class: "lost", title: plural(group.diverged, "run") + " diverged" }, "\u2715") : null)) : [];
+        group.diverged ? el("span", { class: "lost", title: plural(group.diverged, "run") + " diverged" }, "\u2715") : null,
+        group.stuck ? el("span", { class: "held", title: plural(group.stuck, "run") + " stuck" }, "\u2013") : null)) : [];
     return el("div", { class: "legend-row" },
       button(groups, "chip variant", el("span", { class: "dot", style: `background:${variantColor(family, variant)}` }), variant), rates);
   });

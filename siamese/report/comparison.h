@@ -1,0 +1,48 @@
+// The variants of one family against each other, each at the learning rate that suits it best: at one rate for all, the
+// rate decides who wins.
+//
+// The best rate of a variant is the one with the lowest mean held-out loss, among the rates at which no run diverged
+// where there are any. It is chosen by the same losses that are then compared: with many rates the best is a little too
+// good, for a variant with more rates more so.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "siamese/report/aggregate.h"
+#include "siamese/report/paired.h"
+
+namespace siamese::report {
+
+// Where among the rates that were tried the best one lies: at an end, a better one may lie beyond.
+enum class RatePlace { only, inside, lowest, highest };
+
+struct TunedVariant {
+  std::string variant;
+  size_t group = 0;  // at its best rate: index into the groups
+  RatePlace place = RatePlace::only;
+  double speed = kMissing;     // tokens/s (images/s): the median over all its runs at all rates, which do not change it
+  double training = kMissing;  // how many times less training than the reference for the reference's loss (speedup.h)
+  double time = kMissing;      // the same, charged with the speeds of both
+};
+
+struct VariantPair {
+  size_t first = 0, second = 0;  // indices of variants
+  PairedDifference difference;   // of held-out losses, first - second, by seed
+};
+
+struct FamilyComparison {
+  std::string family;
+  std::vector<TunedVariant> variants;  // that have a result; the first of the sweep is the reference
+  std::vector<VariantPair> pairs;      // every one, the later variant first; `holm` is over all of them
+
+  // The pair of a variant and the reference; null for the reference itself.
+  const PairedDifference* against_reference(size_t variant) const;
+};
+
+// A family for each of split_by_family, in its order; `runs` and `groups` as group_results has them.
+std::vector<FamilyComparison> compare_variants(const std::vector<RunRecord>& runs,
+                                               const std::vector<ResultGroup>& groups);
+
+}  // namespace siamese::report

@@ -1,0 +1,93 @@
+#include "siamese/report/comparison_table.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "siamese/base/join.h"
+#include "siamese/report/markdown_table.h"
+#include "siamese/report/number_text.h"
+
+namespace siamese::report {
+
+namespace {
+
+std::string fixed(double value, int decimals) {
+  return std::isfinite(value) ? fmt::format("{:+.{}f}", value, decimals) : "-";
+}
+
+std::string factor(double value) { return std::isfinite(value) ? fmt::format("{:.2f}x", value) : "-"; }
+
+std::string best_rate(const TunedVariant& variant, const ResultGroup& group) {
+  const char* const mark = variant.place == RatePlace::lowest ? "< " : variant.place == RatePlace::highest ? "> " : "";
+  return mark + rate_text(group.lr);
+}
+
+TableRow table_row(const FamilyComparison& comparison, size_t at, const std::vector<ResultGroup>& groups) {
+  const TunedVariant& variant = comparison.variants[at];
+  const ResultGroup& group = groups[variant.group];
+  TableRow row{name_cell(variant.variant), best_rate(variant, group), loss_text(group)};
+  const PairedDifference* const difference = comparison.against_reference(at);
+  if (difference == nullptr) {
+    row.insert(row.end(), {"", "", "", "", "", "", ""});
+    return row;
+  }
+  const bool interval = std::isfinite(difference->low);
+  row.push_back(fixed(difference->mean, 4));
+  row.push_back(interval ? fmt::format("{} to {}", fixed(difference->low, 4), fixed(difference->high, 4)) : "-");
+  row.push_back(fmt::format("{}", difference->n));
+  row.push_back(std::isfinite(difference->holm) ? fmt::format("{:.3f}", difference->holm) : "-");
+  row.push_back(difference->verdict());
+  row.push_back(factor(variant.training));
+  row.push_back(factor(variant.time));
+  return row;
+}
+
+}  // namespace
+
+std::string pairs_sentence(const FamilyComparison& comparison) {
+  constexpr size_t kMostNamed = 12;
+  std::vector<std::string> beyond;
+  for (const VariantPair& pair : comparison.pairs) {
+    const std::string verdict = pair.difference.verdict();
+    if (verdict != "lower" && verdict != "higher") continue;
+    const auto& better = comparison.variants[verdict == "lower" ? pair.first : pair.second].variant;
+    const auto& worse = comparison.variants[verdict == "lower" ? pair.second : pair.first].variant;
+    beyond.push_back(fmt::format("{} is below {}", better, worse));
+  }
+  const auto pairs =
+      static_cast<size_t>(std::count_if(comparison.pairs.begin(), comparison.pairs.end(),
+                                        [](const VariantPair& pair) { return std::isfinite(pair.difference.p); }));
+  if (pairs == 0) return "What is noise is not known: that takes two seeds that both variants finished.";
+  if (pairs == 1 && beyond.empty()) return "The difference of the two variants is within noise.";
+  std::string text = fmt::format("Of {} pair{} of variants ", pairs, pairs == 1 ? "" : "s");
+  if (beyond.empty()) return text + "all are within noise.";
+  const size_t more = beyond.size() - std::min(beyond.size(), kMostNamed);
+  const size_t count = beyond.size();
+  beyond.resize(count - more);
+  text += fmt::format("{} differ{} beyond noise: {}", count, count == 1 ? "s" : "", join(beyond, "; "));
+  return text + (more > 0 ? fmt::format("; and {} more.", more) : ".");
+}
+
+std::string comparison_markdown(const FamilyComparison& comparison, const std::vector<ResultGroup>& groups) {
+  if (comparison.variants.size() < 2) return "";
+  const std::string reference = name_cell(comparison.variants.front().variant);
+  std::vector<TableRow> rows;
+  for (size_t at = 0; at < comparison.variants.size(); ++at) rows.push_back(table_row(comparison, at, groups));
+  std::string text = fmt::format("\nEach variant at its best learning rate, against {}, seed by seed:\n\n", reference);
+  text += markdown_table({"variant", "best lr", "val loss", "difference", "95 % interval", "seeds", "p (Holm)",
+                          "verdict", "training", "time"},
+                         rows);
+  text += fmt::format("\n{}\n", name_cell(pairs_sentence(comparison)));
+  const bool at_an_end = std::any_of(comparison.variants.begin(), comparison.variants.end(), [](const auto& variant) {
+    return variant.place == RatePlace::lowest || variant.place == RatePlace::highest;
+  });
+  if (at_an_end) text += "< >: the lowest or highest rate that was tried; a better one may lie beyond.\n";
+  return text + fmt::format(
+                    "training: how many times less training it needs for the loss of {}; time: the same, charged with "
+                    "its own speed.\n",
+                    reference);
+}
+
+}  // namespace siamese::report
