@@ -3,7 +3,7 @@
 #   make test    from a clean clone to all checks and tests passed; .ci/run calls exactly this
 .DEFAULT_GOAL := build
 .NOTPARALLEL:
-.PHONY: build demo bench test check asan fuzz cross-arm64 lint format examples setup clean help
+.PHONY: build demo bench test check asan fuzz cross-arm64 lint format examples wheel test-python setup clean help
 
 SIAMESE := build/release/siamese
 RUN_CLANG_TIDY := run-clang-tidy
@@ -40,6 +40,8 @@ test: setup check ## every check and test
 	tools/build_examples.sh
 	$(call say,Running the tests)
 	ctest --preset release
+	$(call say,Packing the wheel and testing it in an environment of its own)
+	tools/test_python.sh
 
 check: ## the checks that need no build: includes, file length, formatting, README
 	$(call say,Checking the tree)
@@ -73,6 +75,15 @@ cross-arm64: ## the torch-free rooms for 64-bit Arm, by Debian's cross compiler,
 
 examples: build ## build and run the examples against an installed tree
 	tools/build_examples.sh
+
+wheel: setup ## pack the Python package siamesenorm from the release build into build/dist
+	$(call say,Building the binding and packing the wheel)
+	cmake --preset release
+	cmake --build --preset release --target siamesenorm_binding
+	tools/pack_wheel.sh
+
+test-python: wheel ## the tests of the Python package, in an environment of its own
+	tools/test_python.sh
 
 format: ## format our C++ in place
 	git ls-files -co --exclude-standard -- '*.h' '*.cc' | xargs -r clang-format -i

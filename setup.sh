@@ -6,7 +6,8 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 
 packages=(g++ cmake ninja-build libhwy-dev libyaml-cpp-dev nlohmann-json3-dev libcli11-dev libfmt-dev libgtest-dev
-  libjpeg-dev libpng-dev libxxhash-dev libgoogle-perftools-dev clang-format chromium "$@")
+  libjpeg-dev libpng-dev libxxhash-dev libpcre2-dev libutf8proc-dev zlib1g-dev libzstd-dev libgoogle-perftools-dev
+  clang-format chromium "$@")
 torch_version=2.13.0
 log=build/setup.log
 log_begun=
@@ -116,8 +117,14 @@ pip_install() {
     die "the Python package $1 could not be installed into .venv ($(reason)); see $log"
 }
 
+# Headers for the binding of the Python package; Debian's own python3 keeps them in a package apart.
+has_python_headers() {
+  .venv/bin/python -c 'import os, sys, sysconfig; sys.exit(not os.path.exists(sysconfig.get_paths()["include"] + "/Python.h"))'
+}
+
 install_packages "${packages[@]}"
 check_versions
 [ "$(venv_version torch)" = "$torch_version" ] || pip_install "torch==$torch_version"
 [ -n "$(venv_version numpy)" ] || pip_install numpy
+has_python_headers || install_packages python3-dev
 say "ready"

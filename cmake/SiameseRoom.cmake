@@ -50,3 +50,25 @@ function(siamese_room name)
   endif()
   set_property(GLOBAL APPEND PROPERTY SIAMESE_ROOMS ${target})
 endfunction()
+
+# A generated source with the contents of files, for the rooms that carry some: a function of each NAME, declared in
+# HEADER, returns its files joined in order.
+#   siamese_embed_texts(OUT assets.cc HEADER siamese/room/assets.h NAMESPACE siamese::room TEXTS name=a,b name=c)
+function(siamese_embed_texts)
+  cmake_parse_arguments(EMBED "" "OUT;HEADER;NAMESPACE" "TEXTS" ${ARGN})
+  set(files "")
+  foreach(text IN LISTS EMBED_TEXTS)
+    string(REGEX REPLACE "^[a-z_]+=" "" of_text "${text}")
+    string(REPLACE "," ";" of_text "${of_text}")
+    list(APPEND files ${of_text})
+  endforeach()
+  list(JOIN EMBED_TEXTS "|" texts)
+  set(script ${PROJECT_SOURCE_DIR}/cmake/embed_texts.cmake)
+  add_custom_command(
+    OUTPUT ${EMBED_OUT}
+    COMMAND ${CMAKE_COMMAND} -DOUT=${EMBED_OUT} -DHEADER=${EMBED_HEADER} -DNAMESPACE=${EMBED_NAMESPACE}
+            "-DTEXTS=${texts}" -P ${script}
+    DEPENDS ${files} ${script}
+    COMMENT "Embedding the texts of ${EMBED_HEADER}"
+    VERBATIM)
+endfunction()

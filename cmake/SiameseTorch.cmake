@@ -7,8 +7,11 @@ if(TARGET siamese_torch)
 endif()
 
 if(NOT SIAMESE_TORCH_PREFIX)
-  # .venv is what setup.sh makes; otherwise the python on PATH may have torch.
+  # .venv is what setup.sh makes; otherwise the python on PATH may have torch. A wheel is built by the Python it is for.
   set(_candidates ${CMAKE_SOURCE_DIR}/.venv/bin/python ${SIAMESE_PYTHON} python3)
+  if(SKBUILD)
+    set(_candidates ${Python_EXECUTABLE})
+  endif()
   foreach(_python IN LISTS _candidates)
     execute_process(
       COMMAND ${_python} -c "import os, torch; print(os.path.dirname(torch.__file__))"

@@ -142,6 +142,19 @@ void put_texts(Seeds& seeds) {
   }
 }
 
+void put_tokenizers(Seeds& seeds) {
+  seeds.put("tokenizer_file",
+            R"({"added_tokens":[{"id":3,"content":"<s>","lstrip":true,"special":true}],)"
+            R"("normalizer":{"type":"NFC"},"pre_tokenizer":{"type":"Split","pattern":{"Regex":"\\s+"},)"
+            R"("behavior":"MergedWithNext","invert":false},"decoder":{"type":"Fuse"},)"
+            R"("model":{"type":"BPE","vocab":{"a":0,"b":1,"ab":2},"merges":["a b"]}})");
+  seeds.put("tokenizer_file",
+            R"({"pre_tokenizer":{"type":"ByteLevel","add_prefix_space":true},"decoder":{"type":)"
+            R"("ByteLevel"},"model":{"type":"BPE","vocab":{"a":0},"merges":[],"ignore_merges":true}})");
+  for (const char* text : {"It's 12 o'clock\n\n  x", "caf\xC3\xA9 e\xCC\x81 \xE4\xB8\xAD<s>"})
+    seeds.put("tokenizer_text", text);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -155,4 +168,5 @@ int main(int argc, char** argv) {
   put_arrays(seeds);
   put_images(seeds);
   put_texts(seeds);
+  put_tokenizers(seeds);
 }

@@ -15,6 +15,8 @@ const std::vector<Property>& properties() {
                                          {"scheme_text", check_scheme_text},
                                          {"shard_index", check_shard_index},
                                          {"token_file", check_token_file},
+                                         {"tokenizer_file", check_tokenizer_file},
+                                         {"tokenizer_text", check_tokenizer_text},
                                          {"yaml", check_yaml}};
   return all;
 }

@@ -13,19 +13,21 @@ namespace siamese::fuzz {
 
 using Bytes = std::span<const std::byte>;
 
-void check_cifar(Bytes bytes);        // the first byte says which kind
-void check_idx(Bytes bytes);          //
-void check_jpeg(Bytes bytes);         //
-void check_json_lines(Bytes bytes);   //
-void check_npy(Bytes bytes);          //
-void check_override(Bytes bytes);     // "key=value" of the command line
-void check_png(Bytes bytes);          // as it is, and with its checksums mended, or few mutations would pass them
-void check_run_records(Bytes bytes);  // a line or file of a run directory; as it is, and with its checksum mended
-void check_safetensors(Bytes bytes);  //
-void check_scheme_text(Bytes bytes);  //
-void check_shard_index(Bytes bytes);  // model.safetensors.index.json
-void check_token_file(Bytes bytes);   // the first byte says which vocabulary
-void check_yaml(Bytes bytes);         //
+void check_cifar(Bytes bytes);           // the first byte says which kind
+void check_idx(Bytes bytes);             //
+void check_jpeg(Bytes bytes);            //
+void check_json_lines(Bytes bytes);      //
+void check_npy(Bytes bytes);             //
+void check_override(Bytes bytes);        // "key=value" of the command line
+void check_png(Bytes bytes);             // as it is, and with its checksums mended, or few mutations would pass them
+void check_run_records(Bytes bytes);     // a line or file of a run directory; as it is, and with its checksum mended
+void check_safetensors(Bytes bytes);     //
+void check_scheme_text(Bytes bytes);     //
+void check_shard_index(Bytes bytes);     // model.safetensors.index.json
+void check_token_file(Bytes bytes);      // the first byte says which vocabulary
+void check_tokenizer_file(Bytes bytes);  // tokenizer.json
+void check_tokenizer_text(Bytes bytes);  // what is encoded
+void check_yaml(Bytes bytes);            //
 
 struct Property {
   std::string_view format;

@@ -6,7 +6,8 @@ set -euo pipefail
 [ $# -eq 1 ] || { echo "usage: arm64_sysroot.sh FOLDER" >&2; exit 2; }
 
 packages=(libhwy-dev libhwy1 libyaml-cpp-dev libyaml-cpp0.7 nlohmann-json3-dev libfmt-dev libfmt9 libgtest-dev
-  libjpeg62-turbo-dev libjpeg62-turbo libpng-dev libpng16-16 zlib1g-dev zlib1g libxxhash-dev)
+  libjpeg62-turbo-dev libjpeg62-turbo libpng-dev libpng16-16 zlib1g-dev zlib1g libxxhash-dev
+  libpcre2-dev libpcre2-8-0 libutf8proc-dev libutf8proc2 libzstd-dev libzstd1)
 mkdir -p "$1"
 root=$(cd "$1" && pwd)
 done_mark=$root/.packages

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Reads the #include lines under siamese/ and fails on one that points up the room order:
+"""Reads the #include lines under siamese/ and python/ and fails on one that points up the room order:
 
-    base <- {config, io, kernels} <- {ops, measure} <- nn <- residual <- models <- {data, formats, runs} <- eval <- train <- report
+    base <- {config, io, kernels} <- {ops, measure, text} <- nn <- residual <- models <- {data, formats, runs} <- eval <- train <- report
          <- {cli, python}
 
 Rooms in one pair of braces do not know each other. A torch-free room includes neither LibTorch nor a room that does,
@@ -15,7 +15,7 @@ from pathlib import Path
 LEVELS = [
     ["base"],
     ["config", "io", "kernels"],
-    ["ops", "measure"],
+    ["ops", "measure", "text"],
     ["nn"],
     ["residual"],
     ["models"],
@@ -27,11 +27,11 @@ LEVELS = [
 ]
 LEVEL_OF = {room: level for level, rooms in enumerate(LEVELS) for room in rooms}
 ONLY_FOR = {"measure": {"cli"}}  # the clock is no part of what it measures
-TORCH_FREE = {"base", "config", "io", "kernels", "data", "report", "runs"}
+TORCH_FREE = {"base", "config", "io", "kernels", "text", "data", "report", "runs"}
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 LIBTORCH = re.compile(r"^(torch|ATen|c10|caffe2)/")
-ROOTED = ("siamese/", "hwy/")  # Highway's foreach_target.h must be included with quotes
+ROOTED = ("siamese/", "python/", "hwy/")  # Highway's foreach_target.h must be included with quotes
 
 
 def complaint(room: str, is_header: bool, quote: str, target: str) -> str | None:
@@ -59,13 +59,13 @@ def complaint(room: str, is_header: bool, quote: str, target: str) -> str | None
 
 
 def check(root: Path) -> list[str]:
-    """All complaints about the sources under root/siamese, as file:line: sentence."""
+    """All complaints about the sources under root/siamese and root/python, as file:line: sentence."""
     problems = []
-    for path in sorted((root / "siamese").rglob("*")):
+    for path in sorted([*(root / "siamese").rglob("*"), *(root / "python").rglob("*")]):
         if path.suffix not in (".h", ".cc"):
             continue
         name = path.relative_to(root)
-        room = name.parts[1]
+        room = name.parts[1] if name.parts[0] == "siamese" else "python"
         if room not in LEVEL_OF:
             problems.append(f"{name}: {room} is not a room of tools/check_includes.py")
             continue

@@ -74,6 +74,8 @@ int run(int argc, char** argv) {
   add_probe(app);
   add_inspect(app);
   add_convert(app);
+  add_tokenizer(app);
+  add_prepare(app, exit_code);
   add_sweep(app, exit_code);
   add_report(app);
   add_bench(app);

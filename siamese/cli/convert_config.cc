@@ -9,6 +9,7 @@
 #include "siamese/config/load.h"
 #include "siamese/config/yaml.h"
 #include "siamese/formats/hf_config.h"
+#include "siamese/formats/hf_folder.h"
 #include "siamese/formats/settings.h"
 #include "siamese/io/atomic_file.h"
 #include "siamese/io/run_dir.h"
@@ -18,9 +19,8 @@ namespace {
 
 namespace fs = std::filesystem;
 using config::Value;
+using formats::kHfConfigFile;
 using formats::Layout;
-
-constexpr std::string_view kHfConfigFile = "config.json";
 
 // The tree of a run config as far as somebody said something, and what config.json leaves to transformers.
 struct Said {

@@ -18,7 +18,7 @@
 #include "siamese/cli/paths.h"
 #include "siamese/cli/verbs.h"
 #include "siamese/formats/convert.h"
-#include "siamese/formats/hf_config.h"
+#include "siamese/formats/hf_folder.h"
 #include "siamese/io/atomic_file.h"
 #include "siamese/io/run_dir.h"
 #include "siamese/io/strict_json.h"
@@ -55,8 +55,8 @@ void check_stored_layout(const io::TensorFiles& files, Layout from) {
 }
 
 bool is_written_by_us(const std::string& name) {
-  return name == io::kConfigFile || name == io::kModelFile || name == io::kModelIndexFile || name == "config.json" ||
-         (name.starts_with("model-") && name.ends_with(io::kSafetensorsEnding));
+  return name == io::kConfigFile || name == io::kModelFile || name == io::kModelIndexFile ||
+         formats::is_hf_file(name) || (name.starts_with("model-") && name.ends_with(io::kSafetensorsEnding));
 }
 
 // What stands at the output may be replaced only by --overwrite, and only when it is what convert writes. Where nothing
@@ -188,8 +188,10 @@ void write_converted(const ConvertArguments& arguments, const io::TensorFiles& f
   io::AtomicDirectory folder(out);
   io::write_file_atomic(folder.path() / io::kConfigFile, train::config_text(config));
   if (formats::is_hugging_face(to)) {
-    io::write_file_atomic(folder.path() / "config.json",
-                          formats::hf_config_text(to, config.model, torch_dtype(converted.tensors)));
+    const fs::path source = files.path().parent_path();
+    for (const auto& [name, content] : formats::hf_files(to, config.model, torch_dtype(converted.tensors), source)) {
+      io::write_file_atomic(folder.path() / name, content);
+    }
   }
   io::write_tensor_files(folder.path(), converted.tensors, metadata, shard_bytes, converted.make);
   folder.commit(check_output(arguments, files));  // once more: it took a while

@@ -19,5 +19,7 @@ void add_config(CLI::App& app);
 void add_schemes(CLI::App& app);
 void add_probe(CLI::App& app);
 void add_inspect(CLI::App& app);
+void add_tokenizer(CLI::App& app);
+void add_prepare(CLI::App& app, int& exit_code);
 
 }  // namespace siamese::cli

@@ -5,6 +5,7 @@
 #include "siamese/base/check.h"
 #include "siamese/base/join.h"
 #include "siamese/config/fields.h"
+#include "siamese/formats/hf_code.h"
 #include "siamese/io/message.h"
 #include "siamese/io/strict_json.h"
 
@@ -21,7 +22,8 @@ struct HfName {
 constexpr HfName kHfNames[] = {{Layout::hf_llama, "llama", "LlamaForCausalLM"},
                                {Layout::hf_olmo2, "olmo2", "Olmo2ForCausalLM"},
                                {Layout::hf_gpt2, "gpt2", "GPT2LMHeadModel"},
-                               {Layout::hf_siamese, "siamese", "SiameseForCausalLM"}};
+                               {Layout::hf_siamese, "siamese", "SiameseForCausalLM"},
+                               {Layout::hf, "siamesenorm", "SiameseForCausalLM"}};
 
 const HfName& hf_name(Layout layout) {
   for (const HfName& name : kHfNames) {
@@ -147,6 +149,40 @@ void read_gpt2(HfReader& reader) {
   reader.require("add_cross_attention", {false});
 }
 
+// Layout hf keeps our own section, under our own keys.
+void read_ours(HfReader& reader) {
+  const json* const model = reader.find("model");
+  if (model == nullptr || !model->is_object()) {
+    reader.refuse("model", "the model section of a siamese config", model != nullptr ? *model : json());
+  }
+  for (const auto& [key, value] : model->items()) {
+    if (value.is_boolean()) {
+      reader.put(key, config::print(value.get<bool>()));
+    } else if (value.is_number_integer()) {
+      reader.put(key, config::print(value.get<int64_t>()));
+    } else if (value.is_number()) {
+      reader.put(key, config::print(value.get<double>()));
+    } else if (value.is_string()) {
+      reader.put(key, config::Value::scalar(value.get<std::string>()));
+    } else {
+      reader.refuse("model." + key, "a number, text, true or false", value);
+    }
+  }
+}
+
+nlohmann::ordered_json ours_as_json(const models::ModelConfig& config) {
+  nlohmann::ordered_json model = nlohmann::ordered_json::object();
+  models::ModelConfig::fields(config, [&](std::string_view key, const auto& field, const config::About&) {
+    using Field = std::remove_cvref_t<decltype(field)>;
+    if constexpr (NamedEnum<Field>) {
+      model[std::string(key)] = std::string(enum_text(field));
+    } else {
+      model[std::string(key)] = field;
+    }
+  });
+  return model;
+}
+
 }  // namespace
 
 HfConfig read_hf_config(Layout layout, std::string_view text, const std::string& file) {
@@ -156,6 +192,8 @@ HfConfig read_hf_config(Layout layout, std::string_view text, const std::string&
   if (layout != Layout::hf_siamese) reader.require("model_type", {std::string(hf_name(layout).model_type)});
   if (layout == Layout::hf_gpt2) {
     read_gpt2(reader);
+  } else if (layout == Layout::hf) {
+    read_ours(reader);
   } else {
     read_llama(reader);
   }
@@ -177,6 +215,21 @@ Layout layout_of_hf_config(std::string_view text, const std::string& file, Layou
 }
 
 std::string hf_config_text(Layout layout, const models::ModelConfig& config, std::string_view torch_dtype) {
+  if (layout == Layout::hf) {
+    const auto of = [](std::string_view file, std::string_view name) {
+      return std::string(file.substr(0, file.find('.'))) + "." + std::string(name);
+    };
+    const nlohmann::ordered_json text = {{"architectures", {std::string(hf_name(layout).architecture)}},
+                                         {"model_type", std::string(hf_name(layout).model_type)},
+                                         {"auto_map",
+                                          {{"AutoConfig", of(kConfigurationFile, "SiameseConfig")},
+                                           {"AutoModelForCausalLM", of(kModelingFile, hf_name(layout).architecture)}}},
+                                         {"torch_dtype", std::string(torch_dtype)},
+                                         {"bos_token_id", nullptr},
+                                         {"eos_token_id", nullptr},
+                                         {"model", ours_as_json(config)}};
+    return io::json_text(text, 2) + "\n";
+  }
   nlohmann::ordered_json text = {{"architectures", {std::string(hf_name(layout).architecture)}},
                                  {"model_type", std::string(hf_name(layout).model_type)},
                                  {"torch_dtype", std::string(torch_dtype)},

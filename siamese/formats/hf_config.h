@@ -1,5 +1,6 @@
 // config.json of the transformers package <-> the model section. What would change the function and is not ours
-// (another activation, biases, scaled rotary frequencies, a head width of its own) is refused by its key.
+// (another activation, biases, scaled rotary frequencies, a head width of its own) is refused by its key. That of
+// layout hf holds the model section itself, under the key `model`.
 #pragma once
 
 #include <string>

@@ -121,6 +121,10 @@ constexpr Setting kHfSiameseFixed[] = {
 };
 constexpr Setting kHfSiameseDocumented[] = {{"norm_eps", "1e-05"}};
 
+// Our names, and our model section in config.json; what python/siamesenorm/hf/modeling_siamese.py computes.
+constexpr Setting kHfFixed[] = {{"family", "lm"}};
+constexpr std::string_view kHfSchemes[] = {"pre", "siamese"};
+
 }  // namespace
 
 const LayoutTable& hf_llama_table() {
@@ -147,6 +151,11 @@ const LayoutTable& hf_gpt2_table() {
 
 const LayoutTable& hf_siamese_table() {
   static constexpr LayoutTable table{.rules = kHfSiamese, .fixed = kHfSiameseFixed, .documented = kHfSiameseDocumented};
+  return table;
+}
+
+const LayoutTable& hf_table() {
+  static constexpr LayoutTable table{.fixed = kHfFixed, .schemes = kHfSchemes};
   return table;
 }
 

@@ -23,6 +23,8 @@ const LayoutTable& table_of(Layout layout) {
       return hf_gpt2_table();
     case Layout::hf_siamese:
       return hf_siamese_table();
+    case Layout::hf:
+      return hf_table();
     case Layout::siamese:
       break;
   }

@@ -10,7 +10,7 @@
 
 namespace siamese::formats {
 
-enum class Layout { siamese, official_lm, official_deit, official_dit, hf_llama, hf_olmo2, hf_gpt2, hf_siamese };
+enum class Layout { siamese, official_lm, official_deit, official_dit, hf_llama, hf_olmo2, hf_gpt2, hf_siamese, hf };
 
 // d = width, f = FFN width, c = channels, p = patch, n = positions. Linear weights of ours are [out, in].
 enum class Form {
@@ -38,9 +38,10 @@ struct Setting {
 };
 
 struct LayoutTable {
-  std::span<const Rule> rules;                     // empty: the names are ours
+  std::span<const Rule> rules = {};                // empty: the names are ours
   std::span<const Setting> fixed = {};             // what the layout means: checked on export, the default on import
   std::span<const Setting> documented = {};        // what its authors document and no tensor tells
+  std::span<const std::string_view> schemes = {};  // the only ones that it holds, with any options; empty: any
   std::span<const std::string_view> ignored = {};  // fixed tables that old files carry
   std::string_view optional_prefix = "";           // old files lack it
   bool all_kv_heads = false;                       // kv_heads = heads
@@ -48,7 +49,7 @@ struct LayoutTable {
 
 const LayoutTable& table_of(Layout layout);
 
-// The residual scheme that a file of this layout means; "" for ours, which holds any.
+// The residual scheme that a file of this layout means; "" where it may be another.
 std::string_view scheme_of(Layout layout);
 
 // Layouts of folders with a config.json that transformers reads.
@@ -61,12 +62,13 @@ Layout layout_from_text(std::string_view flag, std::string_view text);
 
 template <>
 struct siamese::EnumText<siamese::formats::Layout> {
-  static constexpr EnumNames<formats::Layout, 8> names{{{formats::Layout::siamese, "siamese"},
+  static constexpr EnumNames<formats::Layout, 9> names{{{formats::Layout::siamese, "siamese"},
                                                         {formats::Layout::official_lm, "official-lm"},
                                                         {formats::Layout::official_deit, "official-deit"},
                                                         {formats::Layout::official_dit, "official-dit"},
                                                         {formats::Layout::hf_llama, "hf-llama"},
                                                         {formats::Layout::hf_olmo2, "hf-olmo2"},
                                                         {formats::Layout::hf_gpt2, "hf-gpt2"},
-                                                        {formats::Layout::hf_siamese, "hf-siamese"}}};
+                                                        {formats::Layout::hf_siamese, "hf-siamese"},
+                                                        {formats::Layout::hf, "hf"}}};
 };

@@ -1,5 +1,7 @@
 #include "siamese/formats/settings.h"
 
+#include <algorithm>
+
 #include "siamese/base/check.h"
 #include "siamese/base/join.h"
 #include "siamese/config/fields.h"
@@ -109,6 +111,12 @@ void check_export(Layout layout, const models::ModelConfig& config) {
   const config::Value values = config::print(config);
   for (const Setting& setting : table.fixed) {
     if (!means(values, setting)) throw UsageError(expectation(values, setting, layout));
+  }
+  const std::string_view scheme = std::string_view(config.residual).substr(0, config.residual.find('('));
+  if (!table.schemes.empty() && std::ranges::find(table.schemes, scheme) == table.schemes.end()) {
+    throw UsageError("model.residual: expected " + join({table.schemes.begin(), table.schemes.end()}, " or ") +
+                     ", with any options, for layout " + std::string(enum_text(layout)) + ", got " + config.residual +
+                     ": the Python package siamesenorm loads a model of any scheme into transformers");
   }
   if (table.all_kv_heads && config.kv_heads != config.heads) {
     throw UsageError("model.kv_heads: expected " + std::to_string(config.heads) + " (model.heads) for layout " +

@@ -15,5 +15,6 @@ const LayoutTable& hf_llama_table();
 const LayoutTable& hf_olmo2_table();
 const LayoutTable& hf_gpt2_table();
 const LayoutTable& hf_siamese_table();
+const LayoutTable& hf_table();
 
 }  // namespace siamese::formats

@@ -13,6 +13,7 @@
 #include "siamese/base/check.h"
 #include "siamese/base/join.h"
 #include "siamese/base/nearest.h"
+#include "siamese/io/megatron_index.h"
 #include "siamese/io/message.h"
 #include "siamese/io/npy.h"
 
@@ -57,7 +58,10 @@ bool is_whole_llmc(std::span<const std::byte> bytes) {
 TokenFormat detect(const std::filesystem::path& path, std::span<const std::byte> bytes, int64_t vocab) {
   if (has_npy_magic(bytes)) return TokenFormat::npy;
   const std::string extension = path.extension().string();
-  if (extension == ".bin") return llmc_kind(bytes) ? TokenFormat::llmc_bin : TokenFormat::nanogpt_bin;
+  if (extension == ".bin") {
+    if (has_megatron_index(path)) return TokenFormat::megatron;
+    return llmc_kind(bytes) ? TokenFormat::llmc_bin : TokenFormat::nanogpt_bin;
+  }
   if (extension == ".npy") return vocab <= 65536 ? TokenFormat::olmo_npy_u16 : TokenFormat::olmo_npy_u32;
   auto formats = enum_choices<TokenFormat>();
   formats.erase(formats.begin());  // auto itself
@@ -118,6 +122,15 @@ Layout npy_layout(std::span<const std::byte> bytes, const std::string& name) {
   return {view.dtype, view.offset, static_cast<size_t>(view.shape[0])};
 }
 
+Layout megatron_layout(std::span<const std::byte> bytes, const std::filesystem::path& path) {
+  const MegatronIndex index = read_megatron_index(path);
+  if (bytes.size() != index.tokens * dtype_size(index.dtype)) {
+    throw DataError(fmt::format("{}: its index counts {} {} tokens, but it has {} bytes", path.string(), index.tokens,
+                                enum_text(index.dtype), bytes.size()));
+  }
+  return {index.dtype, 0, index.tokens};
+}
+
 Layout layout_of(TokenFormat format, std::span<const std::byte> bytes, const std::string& name) {
   switch (format) {
     case TokenFormat::nanogpt_bin:
@@ -129,6 +142,8 @@ Layout layout_of(TokenFormat format, std::span<const std::byte> bytes, const std
       return llmc_layout(bytes, name);
     case TokenFormat::npy:
       return npy_layout(bytes, name);
+    case TokenFormat::megatron:
+      return megatron_layout(bytes, name);
     case TokenFormat::auto_:
       break;
   }

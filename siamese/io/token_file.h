@@ -4,8 +4,9 @@
 //   olmo_npy_u16  raw uint16 without a header, despite the extension .npy
 //   olmo_npy_u32  raw uint32, likewise
 //   npy           a real NPY, one dimension, any integer type
-//   auto          npy by its magic; .bin: llmc_bin by its magic, else nanogpt_bin; .npy: raw uint16 if the vocabulary
-//                 fits (<= 65536), else uint32
+//   megatron      raw tokens in NAME.bin, their type and the lengths of the sequences in NAME.idx beside it
+//   auto          npy by its magic; .bin: megatron when its .idx is there, llmc_bin by its magic, else nanogpt_bin;
+//                 .npy: raw uint16 if the vocabulary fits (<= 65536), else uint32
 // The layout is checked at open, and the tokens at both ends; that every token < vocab, when it is read, so that
 // opening takes no longer for a larger file, and a file that is changed later does no harm. A DataError names the file,
 // the byte offset, the token found and the vocabulary.
@@ -23,7 +24,7 @@
 
 namespace siamese::io {
 
-enum class TokenFormat { auto_, nanogpt_bin, llmc_bin, olmo_npy_u16, olmo_npy_u32, npy };
+enum class TokenFormat { auto_, nanogpt_bin, llmc_bin, olmo_npy_u16, olmo_npy_u32, npy, megatron };
 
 class TokenFile {
  public:
@@ -54,12 +55,13 @@ namespace siamese {
 
 template <>
 struct EnumText<io::TokenFormat> {
-  static constexpr EnumNames<io::TokenFormat, 6> names{{{io::TokenFormat::auto_, "auto"},
+  static constexpr EnumNames<io::TokenFormat, 7> names{{{io::TokenFormat::auto_, "auto"},
                                                         {io::TokenFormat::nanogpt_bin, "nanogpt_bin"},
                                                         {io::TokenFormat::llmc_bin, "llmc_bin"},
                                                         {io::TokenFormat::olmo_npy_u16, "olmo_npy_u16"},
                                                         {io::TokenFormat::olmo_npy_u32, "olmo_npy_u32"},
-                                                        {io::TokenFormat::npy, "npy"}}};
+                                                        {io::TokenFormat::npy, "npy"},
+                                                        {io::TokenFormat::megatron, "megatron"}}};
 };
 
 }  // namespace siamese

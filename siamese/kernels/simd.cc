@@ -61,6 +61,15 @@ bool has_amx() {
 #endif
 }
 
+bool prefers_mkl() {
+#if defined(__x86_64__)
+  static const bool prefers = __builtin_cpu_supports("avx512f") == 0;
+  return prefers;
+#else
+  return false;
+#endif
+}
+
 void force_simd_target(int64_t target) {
   const std::vector<int64_t> targets = simd_targets();
   SIAMESE_INVARIANT(target == 0 || std::find(targets.begin(), targets.end(), target) != targets.end());

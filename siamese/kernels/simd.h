@@ -22,6 +22,10 @@ std::string simd_name(int64_t target);
 bool has_bfloat16_products();
 bool has_amx();
 
+// Whether MKL's large products of floats are faster than oneDNN's: on x86 without AVX-512 (measured on Zen 3 by
+// benchmarks/products.py: 170 to 182 GFLOP/s against 120 to 158).
+bool prefers_mkl();
+
 // For tests: makes every kernel use this target (one of simd_targets()), and the best one again after 0.
 // Not for use while a kernel runs in another thread.
 void force_simd_target(int64_t target);

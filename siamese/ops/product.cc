@@ -72,52 +72,57 @@ at::Tensor onednn_product_in_order(const at::Tensor& a, const at::Tensor& b) {
   return sum;
 }
 
-// How a product is cut: along its longer side, in whole vectors, into at most kMostParts.
-struct Cut {
-  static constexpr int64_t kPartWork = int64_t{1} << 18;  // multiply-adds that are worth a thread
-  static constexpr int64_t kMostParts = 16;
+// One side of a product, cut into parts of whole vectors.
+struct Side {
   static constexpr int64_t kVector = 16;
 
-  Cut(int64_t rows, int64_t k, int64_t cols) : by_rows(rows >= cols), size(std::max(rows, cols)) {
-    const int64_t vectors = (size + kVector - 1) / kVector;
-    const int64_t most = std::min(vectors, kMostParts);
-    parts = {vectors, std::clamp<int64_t>(rows * k * cols / kPartWork, 1, std::max<int64_t>(1, most))};
+  static int64_t vectors(int64_t size) { return (size + kVector - 1) / kVector; }
+  Side(int64_t of, int64_t count)
+      : size(of), parts{vectors(of), std::clamp<int64_t>(count, 1, std::max<int64_t>(1, vectors(of)))} {}
+
+  at::Tensor part_of(const at::Tensor& matrix, int64_t dim, int64_t part) const {
+    const int64_t begin = parts.begin(part) * kVector;
+    return matrix.narrow(dim, begin, std::min(size, parts.end(part) * kVector) - begin);
   }
 
-  int64_t begin(int64_t part) const { return parts.begin(part) * kVector; }
-  int64_t length(int64_t part) const { return std::min(size, parts.end(part) * kVector) - begin(part); }
-
-  bool by_rows;
   int64_t size;
   kernels::Partition parts;
 };
 
-// a b in parts.
-at::Tensor multiply_in_parts(const at::Tensor& a, const at::Tensor& b) {
-  const Cut cut(a.size(0), a.size(1), b.size(1));
-  if (cut.parts.parts == 1) {
+// a b in tiles, each a library's product on one thread.
+at::Tensor multiply(const at::Tensor& a, const at::Tensor& b, const Side& rows, const Side& cols) {
+  const int64_t across = cols.parts.parts;
+  if (rows.parts.parts * across == 1) {
     const OneThread one_thread;
     return at::mm(a, b);
   }
   const at::Tensor out = at::empty({a.size(0), b.size(1)}, a.options());
-  for_each_task(cut.parts.parts, [&](int64_t part) {
+  for_each_task(rows.parts.parts * across, [&](int64_t tile) {
     const at::AutoDispatchBelowAutograd no_autograd;
-    const int64_t begin = cut.begin(part);
-    const int64_t length = cut.length(part);
-    at::Tensor to = out.narrow(cut.by_rows ? 0 : 1, begin, length);
-    at::mm_out(to, cut.by_rows ? a.narrow(0, begin, length) : a, cut.by_rows ? b : b.narrow(1, begin, length));
+    at::Tensor to = cols.part_of(rows.part_of(out, 0, tile / across), 1, tile % across);
+    at::mm_out(to, rows.part_of(a, 0, tile / across), cols.part_of(b, 1, tile % across));
   });
   return out;
 }
 
+// Along its longer side, into at most sixteen parts: for what is small.
+at::Tensor multiply_in_parts(const at::Tensor& a, const at::Tensor& b) {
+  constexpr int64_t kPartWork = int64_t{1} << 18;  // multiply-adds that are worth a thread
+  const int64_t rows = a.size(0), cols = b.size(1);
+  const int64_t parts = std::min<int64_t>(16, rows * a.size(1) * cols / kPartWork);
+  return multiply(a, b, Side(rows, rows >= cols ? parts : 1), Side(cols, rows >= cols ? 1 : parts));
+}
+
 // a b. oneDNN sums an element over k in one order however rows and columns are cut, if there is more than one of each
-// and the left side is not transposed; MKL, which has the small products, does not.
+// and the left side is not transposed; MKL, which has the small products, and the large ones where it is faster, does
+// not.
 at::Tensor matrix_product(const at::Tensor& a, const at::Tensor& b) {
   const at::AutoDispatchBelowAutograd no_autograd;
   if (!a.is_cpu() || a.numel() == 0 || b.numel() == 0) return at::mm(a, b);
   const bool half = a.scalar_type() == at::kBFloat16;
   const bool known = a.scalar_type() == at::kFloat || (half && kernels::has_bfloat16_products());
   const bool large = a.size(0) * a.size(1) * b.size(1) >= kWorthOneDnn && known;
+  if (large && !half && kernels::prefers_mkl() && at::hasMKL()) return multiply_in_tiles(a, b);
   const bool in_order = a.is_contiguous() && a.size(0) > 1 && b.size(1) > 1;
   const bool rounds_parts = half && may_cut_sum(a, b);  // which would not be one rounding
   if (large && in_order && !rounds_parts && onednn_linear() != nullptr) return onednn_product_in_order(a, b);
@@ -162,6 +167,13 @@ at::Tensor few_rows_product(const at::Tensor& x, const at::Tensor& w) {
 }
 
 }  // namespace
+
+at::Tensor multiply_in_tiles(const at::Tensor& a, const at::Tensor& b) {
+  // A tile packs its rows of a and its columns of b: smaller ones are slower, larger ones leave cores without work.
+  constexpr int64_t kTileRows = 256, kTileCols = 384, kFewTiles = 4;
+  const Side rows(a.size(0), a.size(0) / kTileRows), cols(b.size(1), b.size(1) / kTileCols);
+  return rows.parts.parts * cols.parts.parts < kFewTiles ? multiply_in_parts(a, b) : multiply(a, b, rows, cols);
+}
 
 at::Tensor times_transposed(const at::Tensor& x, const at::Tensor& w) {
   return has_few_rows(x, w) ? few_rows_product(x, w) : matrix_product(x, w.detach().t());

@@ -1,5 +1,5 @@
 // Matrix products whose bits do not depend on the number of threads. A large one of floats goes to oneDNN, which sums
-// each element in one order however it is cut; x w^T of few rows is a kernel of ours, where an element is one sum
+// each element in one order however it is cut, or, where MKL is faster, to that in tiles; x w^T of few rows is a kernel of ours, where an element is one sum
 // (kernels/row_product.h); everything else is cut here by its shape alone, and each part is a library's product on one
 // thread (ops/one_thread.h). Operands of bfloat16 give a result of bfloat16, summed in float32 and rounded once; where
 // this CPU multiplies none, and for small products, they are widened first. Below autograd.
@@ -24,6 +24,9 @@ void add_weight_gradient(const at::Tensor& gradient, const at::Tensor& dy, const
 
 // The same, added to `into`, or to zeros of its own where that is undefined; returned.
 at::Tensor weight_gradient(const at::Tensor& into, const at::Tensor& dy, const at::Tensor& x);
+
+// a b in tiles cut by its shape alone, each a library's product on one thread: how MKL does a large product here.
+at::Tensor multiply_in_tiles(const at::Tensor& a, const at::Tensor& b);
 
 // x as a matrix: every dimension but the last counts rows. A view where x is dense.
 at::Tensor as_rows(const at::Tensor& x);

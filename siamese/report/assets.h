@@ -1,4 +1,4 @@
-// The files of assets/, compiled in (embed_assets.cmake): the stylesheets and the scripts, each joined in order.
+// The files of assets/, compiled in (cmake/embed_texts.cmake): the stylesheets and the scripts, each joined in order.
 #pragma once
 
 #include <string_view>

@@ -60,8 +60,9 @@ std::string pairs_sentence(const FamilyComparison& comparison) {
       static_cast<size_t>(std::count_if(comparison.pairs.begin(), comparison.pairs.end(),
                                         [](const VariantPair& pair) { return std::isfinite(pair.difference.p); }));
   if (pairs == 0) return "What is noise is not known: that takes two seeds that both variants finished.";
-  if (pairs == 1 && beyond.empty()) return "The difference of the two variants is within noise.";
-  std::string text = fmt::format("Of {} pair{} of variants ", pairs, pairs == 1 ? "" : "s");
+  if (pairs == 1)
+    return beyond.empty() ? "The difference is within noise." : "The difference is beyond noise: " + beyond[0] + ".";
+  std::string text = fmt::format("Of {} pairs of variants ", pairs);
   if (beyond.empty()) return text + "all are within noise.";
   const size_t more = beyond.size() - std::min(beyond.size(), kMostNamed);
   const size_t count = beyond.size();
@@ -75,7 +76,10 @@ std::string comparison_markdown(const FamilyComparison& comparison, const std::v
   const std::string reference = name_cell(comparison.variants.front().variant);
   std::vector<TableRow> rows;
   for (size_t at = 0; at < comparison.variants.size(); ++at) rows.push_back(table_row(comparison, at, groups));
-  std::string text = fmt::format("\nEach variant at its best learning rate, against {}, seed by seed:\n\n", reference);
+  const bool tuned = std::any_of(comparison.variants.begin(), comparison.variants.end(),
+                                 [](const TunedVariant& variant) { return variant.place != RatePlace::only; });
+  std::string text = fmt::format("\nEach variant{} against {}, seed by seed:\n\n",
+                                 tuned ? " at its best learning rate," : "", reference);
   text += markdown_table({"variant", "best lr", "val loss", "difference", "95 % interval", "seeds", "p (Holm)",
                           "verdict", "training", "time"},
                          rows);

@@ -19,9 +19,11 @@ ReadResult MixingJunction::read(const Streams& streams, Recorder* recorder) cons
     values.push_back(stream.value);
   }
   const Mixing mix = mixing(values);
-  ops::StreamRead made = ops::stream_read(values, mix.input, norm_.step());
+  // Of streams in bfloat16 the sums behind the coefficients are floats.
+  const auto as_streams = [&](const at::Tensor& weights) { return weights.to(values[0].scalar_type()); };
+  ops::StreamRead made = ops::stream_read(values, as_streams(mix.input), norm_.step());
   Streams next = now.replaced(std::move(made.streams));
-  next.handed = {mix.streams, mix.output};
+  next.handed = {as_streams(mix.streams), as_streams(mix.output)};
   return {std::move(next), std::move(made.input)};
 }
 

@@ -1,4 +1,5 @@
 // `siamese convert` as a user would run it: trained models out and back in, files of others, and what is refused.
+#include <fstream>
 #include <map>
 #include <vector>
 
@@ -69,6 +70,7 @@ TEST_F(ConvertVerb, ARunGoesOutAndComesBack) {
       {"hf-olmo2", "model.residual=olmo2"},
       {"hf-gpt2", "model.residual=pre model.norm=layer model.bias=true model.ffn=gelu_tanh model.positions=learned"},
       {"hf-siamese", "'model.residual=siamese(x=hybrid)'"},
+      {"hf", "'model.residual=siamese(form=write, depth_scale=layer)' model.norm=layer model.bias=true"},
       {"official-lm", "'model.residual=siamese(x=hybrid)' model.tied=false"}};
   for (const auto& [layout, model] : cases) {
     const std::string name(layout);
@@ -78,7 +80,7 @@ TEST_F(ConvertVerb, ARunGoesOutAndComesBack) {
     EXPECT_EQ(out["assumed"], json::array());
     EXPECT_EQ(metadata("out-" + name).at("layout"), name);
     EXPECT_EQ(metadata("out-" + name).at("format"), "pt");
-    EXPECT_EQ(exists("out-" + name + "/config.json"), name.starts_with("hf-"));
+    EXPECT_EQ(exists("out-" + name + "/config.json"), name.starts_with("hf"));
     EXPECT_EQ(read("out-" + name + "/config.yaml"), read("run-" + name + "/step6/config.yaml"));
     converted("out-" + name + " --from " + name + " --to siamese -o back-" + name);
     EXPECT_EQ(contents("back-" + name), contents("run-" + name + "/step6")) << name;
@@ -91,9 +93,9 @@ TEST_F(ConvertVerb, ARunGoesOutAndComesBack) {
               " -o moments.safetensors --overwrite");
     converted("moments.safetensors --from " + name + " --to siamese -o ours.safetensors --overwrite");
     EXPECT_EQ(contents("ours.safetensors"), contents("run-" + name + "/step6/optim.safetensors")) << name;
-    EXPECT_NE(contents("moments.safetensors"), contents("ours.safetensors"));
+    EXPECT_EQ(contents("moments.safetensors") == contents("ours.safetensors"), name == "hf");  // whose names are ours
     // What a stranger's folder tells.
-    if (name.starts_with("hf-")) {
+    if (name.starts_with("hf")) {
       std::filesystem::create_directories(folder / ("bare-" + name));
       put_bare("out-" + name, "bare-" + name + "/model.safetensors");
       std::filesystem::copy(folder / ("out-" + name) / "config.json", folder / ("bare-" + name) / "config.json");
@@ -106,6 +108,43 @@ TEST_F(ConvertVerb, ARunGoesOutAndComesBack) {
       EXPECT_NE(config.find("  source: random\n"), std::string::npos);
     }
   }
+}
+
+TEST_F(ConvertVerb, AFolderForTransformersCarriesItsCodeAndTokenizer) {
+  train("model.residual=pre", "run");
+  write("run/step6/tokenizer.json", "{\"version\": \"1.0\"}");
+  converted("run --from siamese --to hf -o out");
+  const json config = json::parse(read("out/config.json"));
+  EXPECT_EQ(config["auto_map"]["AutoConfig"], "configuration_siamese.SiameseConfig");
+  EXPECT_EQ(config["auto_map"]["AutoModelForCausalLM"], "modeling_siamese.SiameseForCausalLM");
+  EXPECT_EQ(config["model"]["residual"], "pre");
+  EXPECT_EQ(config["model"]["norm_eps"], 1e-5);
+  EXPECT_EQ(config["model"]["tied"], true);
+  for (const std::string name : {"configuration_siamese.py", "modeling_siamese.py"}) {
+    std::ifstream source(std::string(SIAMESE_CONFIG_FOLDER) + "/../python/siamesenorm/hf/" + name);
+    const std::string text((std::istreambuf_iterator<char>(source)), {});
+    EXPECT_FALSE(text.empty());
+    EXPECT_EQ(read("out/" + name), text);
+  }
+  EXPECT_EQ(read("out/tokenizer.json"), read("run/step6/tokenizer.json"));
+  EXPECT_NE(read("out/tokenizer_config.json").find("PreTrainedTokenizerFast"), std::string::npos);
+  converted("run --from siamese --to hf -o out --overwrite");  // all of it is what convert writes
+  EXPECT_EQ(eval_of("out"), eval_of("run"));
+  // As transformers saves it again: no config.yaml, no metadata of ours.
+  std::filesystem::remove(folder / "out/config.yaml");
+  put_bare("out", "bare.safetensors");
+  std::filesystem::rename(folder / "bare.safetensors", folder / "out/model.safetensors");
+  converted("out --from hf --to siamese -o back");
+  EXPECT_EQ(contents("back"), contents("run/step6"));
+  write("out/config.json", R"({"model_type": "siamesenorm", "model": {"width": [1]}})");
+  expect_refusal("convert out --from hf --to siamese -o x", 3, "model.width: expected a number, text, true or false");
+  write("out/config.json", R"({"model_type": "siamesenorm"})");
+  expect_refusal("convert out --from hf --to siamese -o x", 3, "model: expected the model section");
+  train("model.residual=peri", "peri");
+  expect_refusal(
+      "convert peri --from siamese --to hf -o x", 2,
+      "model.residual: expected pre or siamese, with any options, for layout hf, got peri: the Python package "
+      "siamesenorm loads a model of any scheme into transformers");
 }
 
 TEST_F(ConvertVerb, ImagesComeInFromBareFiles) {

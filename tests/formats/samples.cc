@@ -308,6 +308,34 @@ Sample hf_siamese(models::AttentionNormChoice norm, at::ScalarType dtype) {
   return sample;
 }
 
+// Our names; config.json says all the rest.
+Sample hf(at::ScalarType dtype) {
+  Sample sample{"hf", Layout::hf};
+  sample.config = text_config("siamese(form=write)", false);
+  sample.said = {{"rope_theta", "5000"},
+                 {"heads", "6"},
+                 {"residual", "siamese(form=write)"},
+                 {"norm", "rms"},
+                 {"norm_eps", "1e-05"}};
+  sample.assumed = {"model.context"};
+  Builder build(sample, dtype);
+  const auto own = [&](const std::string& name, const Shape& shape) { build.same(name, name, shape); };
+  own("embedding.weight", {11, 12});
+  for (int64_t n = 0; n < 2; ++n) {
+    const std::string block = block_name("blocks.", n, ".");
+    own(block + "attention.qkv.weight", {20, 12});
+    own(block + "attention.out.weight", {12, 12});
+    own(block + "ffn.in.weight", {14, 12});
+    own(block + "ffn.out.weight", {12, 7});
+    for (const std::string junction : {"attention_junction.", "ffn_junction."}) {
+      for (const std::string norm : {"x_norm", "y_norm", "input_norm"}) own(block + junction + norm + ".weight", {12});
+    }
+  }
+  own("close.y_norm.weight", {12});
+  own("head.weight", {11, 12});
+  return sample;
+}
+
 }  // namespace
 
 std::vector<Sample> all_samples(at::ScalarType dtype) {
@@ -319,7 +347,8 @@ std::vector<Sample> all_samples(at::ScalarType dtype) {
                                  hf_llama(false, dtype),
                                  hf_llama(true, dtype),
                                  hf_olmo2(dtype),
-                                 hf_gpt2(dtype)};
+                                 hf_gpt2(dtype),
+                                 hf(dtype)};
   for (const auto norm : {models::AttentionNormChoice::scheme, models::AttentionNormChoice::qk,
                           models::AttentionNormChoice::qk_full, models::AttentionNormChoice::none}) {
     samples.push_back(hf_siamese(norm, dtype));

@@ -177,6 +177,58 @@ TEST_F(TokenFileTest, ATokenWrittenLaterIsFoundWhenItIsRead) {
   EXPECT_NO_THROW(file.read(121, out));
 }
 
+std::string megatron_index(uint8_t type, const std::vector<int32_t>& lengths, size_t token_bytes) {
+  std::string out("MMIDIDX\0\0", 9);
+  const auto put = [&](auto value) { out.append(reinterpret_cast<const char*>(&value), sizeof value); };
+  put(uint64_t{1});
+  put(type);
+  put(uint64_t{lengths.size()});
+  put(uint64_t{lengths.size() + 1});
+  for (const int32_t length : lengths) put(length);
+  int64_t offset = 0;
+  for (const int32_t length : lengths) {
+    put(offset);
+    offset += static_cast<int64_t>(length) * static_cast<int64_t>(token_bytes);
+  }
+  for (size_t i = 0; i <= lengths.size(); ++i) put(static_cast<int64_t>(i));
+  return out;
+}
+
+TEST_F(TokenFileTest, MegatronByItsIndex) {
+  put("a.idx", megatron_index(8, {2, 1}, 2));
+  EXPECT_EQ(tokens("a.bin", raw<uint16_t>({5, 6, 7}), TokenFormat::auto_, 100), (std::vector<int64_t>{5, 6, 7}));
+  EXPECT_EQ(found_, TokenFormat::megatron);
+  put("a.idx", megatron_index(4, {1, 0, 2}, 4));
+  EXPECT_EQ(tokens("a.bin", raw<int32_t>({5, 60000, 7}), TokenFormat::megatron, 70000),
+            (std::vector<int64_t>{5, 60000, 7}));
+  put("b.idx", "something else");
+  EXPECT_EQ(tokens("b.bin", raw<uint16_t>({5}), TokenFormat::auto_, 100), std::vector<int64_t>{5});
+  EXPECT_EQ(found_, TokenFormat::nanogpt_bin);
+}
+
+TEST_F(TokenFileTest, MegatronIndexesThatAreWrong) {
+  const std::string body = raw<uint16_t>({5, 6, 7});
+  const auto refuses_index = [&](std::string index, const std::string& part) {
+    const auto path = put("a.bin", body);
+    put("a.idx", index);
+    expect_error<DataError>([&] { TokenFile::open(path, TokenFormat::megatron, 100); }, {"a.", part});
+  };
+  refuses_index("", "expected a Megatron index");
+  refuses_index(megatron_index(8, {2, 2}, 2), "counts 4 U16 tokens, but it has 6 bytes");
+  refuses_index(megatron_index(7, {2, 1}, 2), "type of tokens");
+  refuses_index(megatron_index(8, {2, 1}, 4), "sequence 1 of length 1 begins at byte 8: expected 4");
+  refuses_index(megatron_index(8, {-1, 4}, 2), "sequence 0 of length -1");
+  refuses_index(megatron_index(8, {2, 1}, 2) + "x", "counts 2 sequences");
+  std::string many = megatron_index(8, {2, 1}, 2);
+  many[25] = '\x7F';
+  refuses_index(many, "sequences");
+  std::string version = megatron_index(8, {2, 1}, 2);
+  version[9] = 2;
+  refuses_index(version, "version at byte 9: expected 1, got 2");
+  std::filesystem::remove(folder_ / "a.idx");
+  expect_error<DataError>([&] { TokenFile::open(folder_ / "a.bin", TokenFormat::megatron, 100); }, {"a.idx"});
+}
+
 TEST(TokenFormatText, RoundTrips) {
   for (const auto& name : enum_choices<TokenFormat>()) EXPECT_EQ(enum_text(*enum_from_text<TokenFormat>(name)), name);
   EXPECT_EQ(enum_from_text<TokenFormat>("auto"), TokenFormat::auto_);

@@ -53,6 +53,19 @@ TEST(Product, ARowAmongFewHasTheBitsItHasAlone) {
   }
 }
 
+// On every CPU, whichever library it prefers: tiles, parts where there would be few, and sizes that are no multiples.
+TEST(Product, InTilesIsTheProductAtAnyThreadCount) {
+  for (const auto& [rows, k, cols] :
+       std::vector<std::array<int64_t, 3>>{{1100, 70, 800}, {513, 33, 1537}, {300, 300, 300}, {17, 40, 3000}}) {
+    const at::Tensor a = randn({rows, k}, 1), b = randn({k, cols}, 2);
+    const at::Tensor left = a.to(at::kFloat), right = b.t().contiguous().t().to(at::kFloat);
+    testing::expect_relative(multiply_in_tiles(left, right), at::mm(a, b), 1e-5, "tiles");
+    testing::expect_same_at_any_thread_count("tiles",
+                                             [&] { return std::vector<at::Tensor>{multiply_in_tiles(left, right)}; });
+  }
+  EXPECT_EQ(multiply_in_tiles(at::ones({0, 3}), at::ones({3, 2})).sizes(), (std::vector<int64_t>{0, 2}));
+}
+
 TEST(Product, OfNothingIsZero) {
   EXPECT_EQ(times(at::ones({0, 3}), at::ones({3, 2})).sizes(), (std::vector<int64_t>{0, 2}));
   EXPECT_TRUE(at::equal(times(at::ones({2, 0}), at::ones({0, 3})), at::zeros({2, 3})));

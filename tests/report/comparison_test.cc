@@ -164,6 +164,19 @@ TEST(Comparison, InTheTable) {
   EXPECT_NE(text.find("a better one may lie beyond"), std::string::npos) << text;
 }
 
+TEST(Comparison, OneRateAndOnePair) {
+  std::vector<RunRecord> runs;
+  for (int64_t seed = 1; seed <= 3; ++seed) {
+    runs.push_back(finished("pre", 0.01, seed, 1 + 0.1 * static_cast<double>(seed)));
+    runs.push_back(finished("post", 0.01, seed, 2 + 0.101 * static_cast<double>(seed)));
+  }
+  const auto groups = group_results(runs);
+  const std::string text = summary_markdown(groups, compare_variants(runs, groups));
+  EXPECT_NE(text.find("\nEach variant against pre, seed by seed:\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("The difference is beyond noise: pre is below post."), std::string::npos) << text;
+  EXPECT_EQ(text.find("may lie beyond"), std::string::npos) << text;
+}
+
 TEST(Comparison, OneSeedSaysNothingOfNoise) {
   const std::vector<RunRecord> runs{finished("pre", 0.01, 1, 1), finished("post", 0.01, 1, 2)};
   const auto groups = group_results(runs);

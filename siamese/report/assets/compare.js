@@ -51,7 +51,7 @@ function tunedTable(family) {
     + `Training: how many times less training a variant needs for the loss of ${comparison.reference}; Time: the same, charged with its own ${family.speed.title.toLowerCase()}. `
     + "Both read the smoothed training curves, and credit a variant that is ahead with too little where the learning rate decays.";
   return el("div", { class: "card" },
-    el("div", { class: "card-head" }, el("div", {}, el("h3", {}, "Each variant at its best learning rate"),
+    el("div", { class: "card-head" }, el("div", {}, el("h3", {}, family.rates.length > 1 ? "Each variant at its best learning rate" : "The variants compared"),
       el("p", { class: "card-lead" }, `Against ${comparison.reference}, seed by seed`))),
     sortableTable(columns, rows), el("div", { class: "chart-note" }, el("p", {}, el("strong", {}, comparison.sentence)), el("p", {}, note)));
 }

@@ -1,0 +1,41 @@
+"""Modules named as the engine names its parameters: "blocks.3.ffn_junction.x_norm.weight"."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch import Tensor, nn
+
+
+class Node(nn.Module):
+    """A place in the tree of names. `kinds` has the kind of each parameter that it holds itself."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.kinds: dict[str, str] = {}
+
+
+def attach(root: nn.Module, name: str, value: Tensor, kind: str | None) -> None:
+    """Puts a tensor at its dotted name below `root`: a parameter of this kind, or a buffer without one."""
+    *places, last = name.split(".")
+    module = root
+    for place in places:
+        if place not in module._modules:
+            module.add_module(place, Node())
+        module = module.get_submodule(place)
+    if kind is None:
+        module.register_buffer(last, value)
+        return
+    module.register_parameter(last, nn.Parameter(value.detach()))
+    kinds = getattr(module, "kinds", None)
+    if not isinstance(kinds, dict):
+        raise TypeError(f"{name}: expected a Node to hold it, got {type(module).__name__}")
+    kinds[last] = kind
+
+
+def tensor_at(root: nn.Module, path: tuple[str, ...]) -> Tensor:
+    """The tensor at a path of names, as it is now."""
+    place: Any = root
+    for name in path:
+        place = getattr(place, name)
+    return place

@@ -1,0 +1,41 @@
+"""What docs/python.md shows is run as it stands."""
+
+from __future__ import annotations
+
+import re
+
+import siamesenorm as sn
+import torch
+from conftest import REPOSITORY
+from siamesenorm import testing
+
+BLOCKS = re.findall(r"```python\n(.*?)```", (REPOSITORY / "docs" / "python.md").read_text(encoding="utf-8"), re.DOTALL)
+
+
+def test_the_ten_lines(capsys):
+    exec(compile(BLOCKS[0], "docs/python.md", "exec"), {})
+    assert "torch.Size([2, 16, 64])" in capsys.readouterr().out
+
+
+def test_the_verbs():
+    names = {"torch": torch, "sn": sn}
+    exec(compile(BLOCKS[0] + BLOCKS[1], "docs/python.md", "exec"), names)
+    assert names["y"].shape == (2, 16, 64)
+
+
+def test_models_and_runs(fixtures, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "runs").mkdir()
+    (tmp_path / "runs" / "siamese").symlink_to(fixtures / "lm")
+    names = {"torch": torch, "sn": sn, "tokens": torch.zeros(1, 9, dtype=torch.int64)}
+    exec(compile(BLOCKS[2], "docs/python.md", "exec"), names)
+    assert names["losses"]["loss"] > 0
+    few = "optim__lr=2e-3, train__steps=2, train__batch=2, eval__problems=2, eval__batches=1, progress=False"
+    exec(compile(BLOCKS[3].replace("optim__lr=2e-3", few), "docs/python.md", "exec"), names)
+    assert len(names["record"]["steps"]["step"]) == 2
+
+
+def test_a_scheme_of_your_own():
+    names = {"torch": torch, "sn": sn, "testing": testing}
+    exec(compile(BLOCKS[4], "docs/python.md", "exec"), names)
+    assert [group["kind"] for group in sn.param_groups(names["stack"])] == ["norm"]

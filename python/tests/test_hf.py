@@ -1,0 +1,191 @@
+"""`siamese convert --to hf` and transformers: the modelling file is the engine's model, without our package."""
+
+from __future__ import annotations
+
+import ast
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+import torch.nn.functional as F
+from hf_cases import CASES, CODE, SMALL, build, modelling, relative_error, siamese
+from safetensors.torch import load_file, save_file
+from transformers import AutoModelForCausalLM
+
+TOKENS = torch.randint(37, (3, 11), generator=torch.Generator().manual_seed(5))
+
+
+def saved(case: str, folder: Path) -> Path:
+    """As `save_pretrained` writes it: config.json and weights, nothing of ours beside them."""
+    build(case).save_pretrained(folder)
+    return folder
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_engine_computes_the_same(case: str, tmp_path: Path) -> None:
+    """Logits, loss and every gradient against `siamese probe` in double; and back, bit for bit."""
+    theirs = saved(case, tmp_path / "theirs")
+    save_file({"tokens": TOKENS}, tmp_path / "in.safetensors")
+    siamese("convert", theirs, "--from", "hf", "--to", "siamese", "-o", tmp_path / "ours")
+    siamese("probe", tmp_path / "ours", "--inputs", tmp_path / "in.safetensors", "--grad", "--double", "--out",
+            tmp_path / "found.safetensors")  # fmt: skip
+    found = load_file(tmp_path / "found.safetensors")
+    model = build(case).double()
+    output = model(TOKENS, labels=TOKENS)
+    loss = F.cross_entropy(output.logits[:, :-1].flatten(0, 1), TOKENS[:, 1:].flatten())
+    loss.backward()
+    assert relative_error(output.logits.detach(), found["output"]) < 1e-10
+    assert relative_error(loss.detach(), found["loss"]) < 1e-10
+    assert relative_error(output.loss.detach(), found["loss"]) < 1e-6  # transformers rounds logits to float32
+    gradients = dict(model.named_parameters())
+    assert {f"grad/{name}" for name in gradients} == {name for name in found if name.startswith("grad/")}
+    for name, value in gradients.items():
+        assert relative_error(value.grad, found[f"grad/{name}"]) < 1e-10, name
+    siamese("convert", tmp_path / "ours", "--from", "siamese", "--to", "hf", "-o", tmp_path / "back")
+    before, after = load_file(theirs / "model.safetensors"), load_file(tmp_path / "back" / "model.safetensors")
+    assert before.keys() == after.keys()
+    assert all(torch.equal(before[name], after[name]) for name in before)
+
+
+def test_the_file_needs_torch_and_transformers_only() -> None:
+    for name in ("configuration_siamese.py", "modeling_siamese.py"):
+        imports = set()
+        for node in ast.walk(ast.parse((CODE / name).read_text())):
+            if isinstance(node, ast.Import):
+                imports |= {alias.name.split(".")[0] for alias in node.names}
+            elif isinstance(node, ast.ImportFrom):
+                imports.add("." if node.level else str(node.module).split(".")[0])
+        assert imports <= {"math", "re", "torch", "transformers", "."}
+
+
+LOAD = """
+import sys, torch
+from safetensors.torch import load_file
+from transformers import AutoModelForCausalLM
+model = AutoModelForCausalLM.from_pretrained(sys.argv[1], trust_remote_code=True)
+assert not any(name.startswith("siamesenorm") for name in sys.modules)
+found = load_file(sys.argv[2])
+logits = model(load_file(sys.argv[3])["tokens"]).logits
+print((logits - found["output"]).abs().max().item() / found["output"].abs().max().item())
+"""
+
+
+def test_auto_class_loads_what_convert_wrote(tmp_path: Path) -> None:
+    """In a process of its own, by trust_remote_code; logits are those of the engine's float32 probe."""
+    saved("hybrid", tmp_path / "theirs")
+    save_file({"tokens": TOKENS}, tmp_path / "in.safetensors")
+    siamese("convert", tmp_path / "theirs", "--from", "hf", "--to", "hf", "-o", tmp_path / "hf")
+    siamese("probe", tmp_path / "hf", "--inputs", tmp_path / "in.safetensors", "--out", tmp_path / "out.safetensors")
+    environment = {**os.environ, "HF_HOME": str(tmp_path / "home"), "HF_HUB_OFFLINE": "1"}
+    files = (str(tmp_path / name) for name in ("hf", "out.safetensors", "in.safetensors"))
+    words = [sys.executable, "-c", LOAD, *files]
+    run = subprocess.run(words, capture_output=True, text=True, env=environment, check=False, cwd=tmp_path)
+    assert run.returncode == 0, run.stderr
+    assert float(run.stdout.splitlines()[-1]) < 1e-5
+
+
+@pytest.mark.parametrize("case", ["pre, as GPT-2", "siamese", "hybrid", "write"])
+def test_generation_with_a_cache_is_generation_without(case: str) -> None:
+    model = build(case)
+    prompt = TOKENS[:2, :4]
+    cached = model.generate(prompt, max_new_tokens=8, do_sample=False, use_cache=True)
+    plain = model.generate(prompt, max_new_tokens=8, do_sample=False, use_cache=False)
+    assert cached.shape == (2, 12)
+    assert torch.equal(cached, plain)
+
+
+def test_a_cache_may_be_filled_in_pieces() -> None:
+    model = build("siamese").double()
+    whole = model(TOKENS).logits
+    first = model(TOKENS[:, :5], use_cache=True)
+    second = model(TOKENS[:, 5:9], past_key_values=first.past_key_values)
+    third = model(TOKENS[:, 9:], past_key_values=second.past_key_values, logits_to_keep=1)
+    assert relative_error(torch.cat([first.logits, second.logits], 1), whole[:, :9]) < 1e-12
+    assert third.logits.shape[1] == 1
+    assert relative_error(third.logits, whole[:, -1:]) < 1e-12
+
+
+@pytest.mark.parametrize("case", ["pre, as GPT-2", "hybrid"])
+def test_padding_on_the_left_changes_nothing(case: str) -> None:
+    model = build(case).double()
+    alone = model(TOKENS[:1, :6]).logits
+    padded = torch.cat([torch.zeros(1, 3, dtype=torch.long), TOKENS[:1, :6]], 1)
+    mask = torch.tensor([[0, 0, 0, 1, 1, 1, 1, 1, 1]])
+    places = (mask.cumsum(-1) - 1).clamp(min=0)
+    logits = model(padded, attention_mask=mask, position_ids=places).logits
+    assert relative_error(logits[:, 3:], alone) < 1e-12
+    assert logits.isfinite().all()
+
+
+def test_half_precision_keeps_its_streams_wide() -> None:
+    model = build("siamese")
+    exact = model(TOKENS).logits
+    half = model.bfloat16()(TOKENS).logits
+    assert half.dtype == torch.bfloat16
+    assert relative_error(half, exact) < 0.05
+
+
+def test_gradient_checkpointing_gives_the_same_gradients() -> None:
+    gradients = []
+    for recompute in (False, True):
+        model = build("siamese").double().train()
+        if recompute:
+            model.gradient_checkpointing_enable()
+        model(TOKENS, labels=TOKENS).loss.backward()
+        gradients.append({name: value.grad for name, value in model.named_parameters()})
+    assert all(relative_error(gradients[1][name], value) < 1e-12 for name, value in gradients[0].items())
+
+
+def test_resizing_the_vocabulary_is_written_to_the_model_section(tmp_path: Path) -> None:
+    for case in ("siamese", "pre, qk"):  # tied and not
+        model = build(case)
+        model.resize_token_embeddings(41, mean_resizing=False)
+        model.save_pretrained(tmp_path / case)
+        assert model(TOKENS).logits.shape[-1] == 41
+        siamese("convert", tmp_path / case, "--from", "hf", "--to", "siamese", "-o", tmp_path / f"{case} back")
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("peri", "the package siamesenorm has it"),
+        ("siamese(x=hybrid, form=write)", "no form=write"),
+        ("siamese(y=1)", "unknown option 'y=1'"),
+        ("siamese(x=post", "expected pre or siamese"),
+    ],
+)
+def test_other_schemes_are_refused_in_one_line(text: str, words: str) -> None:
+    code = modelling()
+    with pytest.raises(ValueError, match=words.replace("(", r"\(")) as refused:
+        code.SiameseForCausalLM(code.SiameseConfig(model={**SMALL, "residual": text}))
+    assert "\n" not in str(refused.value)
+
+
+def test_learned_positions_end() -> None:
+    with pytest.raises(ValueError, match="at most 16 tokens, got 17"):
+        build("pre, as GPT-2")(torch.zeros(1, 17, dtype=torch.long))
+
+
+def test_the_package_has_every_scheme(tmp_path: Path) -> None:
+    """The registered class: the engine's junctions, equal to the modelling file where that has the scheme."""
+    import siamesenorm.hf as sn_hf
+
+    model = sn_hf.SiameseForCausalLM.from_pretrained(saved("hybrid", tmp_path / "hybrid"))
+    assert type(AutoModelForCausalLM.from_pretrained(tmp_path / "hybrid")) is sn_hf.SiameseForCausalLM
+    assert relative_error(model(TOKENS).logits, build("hybrid")(TOKENS).logits) < 1e-5
+    save_file({"tokens": TOKENS}, tmp_path / "in.safetensors")
+    for scheme in ("peri", "post", "olmo2", "hc", "resi_dual", "keel"):
+        config = sn_hf.SiameseConfig(model={**SMALL, "residual": scheme})
+        torch.manual_seed(1)
+        model = sn_hf.SiameseForCausalLM(config).eval()
+        folder = tmp_path / scheme
+        model.save_pretrained(folder)
+        siamese("convert", folder, "--from", "hf", "--to", "siamese", "-o", folder / "ours")
+        siamese("probe", folder / "ours", "--inputs", tmp_path / "in.safetensors", "--out", folder / "out.safetensors")
+        found = load_file(folder / "out.safetensors")["output"]
+        assert relative_error(model(TOKENS).logits, found) < 1e-5, scheme
+        greedy = model.generate(TOKENS[:1, :4], max_new_tokens=4, do_sample=False)
+        assert greedy.shape == (1, 8)

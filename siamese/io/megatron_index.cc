@@ -1,0 +1,96 @@
+#include "siamese/io/megatron_index.h"
+
+#include <cstring>
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include "siamese/base/check.h"
+#include "siamese/base/path_kind.h"
+#include "siamese/io/mapped_file.h"
+
+namespace siamese::io {
+namespace {
+
+constexpr std::string_view kMagic("MMIDIDX\0\0", 9);
+constexpr size_t kVersionAt = 9;
+constexpr size_t kTypeAt = 17;
+constexpr size_t kSequencesAt = 18;
+constexpr size_t kDocumentsAt = 26;
+constexpr size_t kHeaderBytes = 34;
+
+std::filesystem::path index_of(std::filesystem::path tokens) { return tokens.replace_extension(".idx"); }
+
+bool begins_right(const MappedFile& file) {
+  return file.size() >= kMagic.size() && std::memcmp(file.data(), kMagic.data(), kMagic.size()) == 0;
+}
+
+template <class T>
+T load(const MappedFile& file, size_t at) {
+  T value;
+  std::memcpy(&value, file.data() + at, sizeof value);
+  return value;
+}
+
+DType dtype_of(unsigned code, const std::string& name) {
+  switch (code) {
+    case 1:
+      return DType::u8;
+    case 2:
+      return DType::i8;
+    case 3:
+      return DType::i16;
+    case 4:
+      return DType::i32;
+    case 5:
+      return DType::i64;
+    case 8:
+      return DType::u16;
+    default:
+      throw DataError(
+          fmt::format("{}: the type of tokens at byte {}: expected 1, 2, 3, 4, 5 or 8, got {}", name, kTypeAt, code));
+  }
+}
+
+}  // namespace
+
+bool has_megatron_index(const std::filesystem::path& tokens) {
+  const auto path = index_of(tokens);
+  return is_file(path) && begins_right(MappedFile(path));
+}
+
+MegatronIndex read_megatron_index(const std::filesystem::path& tokens) {
+  const auto path = index_of(tokens);
+  const std::string name = path.string();
+  const MappedFile file(path);
+  if (!begins_right(file) || file.size() < kHeaderBytes) {
+    throw DataError(fmt::format("{}: expected a Megatron index (MMIDIDX)", name));
+  }
+  if (const auto version = load<uint64_t>(file, kVersionAt); version != 1) {
+    throw DataError(fmt::format("{}: the version at byte {}: expected 1, got {}", name, kVersionAt, version));
+  }
+  MegatronIndex index;
+  index.dtype = dtype_of(load<uint8_t>(file, kTypeAt), name);
+  index.sequences = load<uint64_t>(file, kSequencesAt);
+  const auto documents = load<uint64_t>(file, kDocumentsAt);
+  constexpr uint64_t kPerSequence = sizeof(int32_t) + sizeof(int64_t);
+  const uint64_t body = file.size() - kHeaderBytes;
+  if (index.sequences > body / kPerSequence || documents > body / sizeof(int64_t) ||
+      index.sequences * kPerSequence + documents * sizeof(int64_t) != body) {
+    throw DataError(fmt::format("{}: counts {} sequences and {} documents, but {} bytes follow its header", name,
+                                index.sequences, documents, body));
+  }
+  const size_t offsets_at = kHeaderBytes + index.sequences * sizeof(int32_t);
+  for (uint64_t i = 0; i < index.sequences; ++i) {
+    const auto length = load<int32_t>(file, kHeaderBytes + i * sizeof(int32_t));
+    const auto offset = load<int64_t>(file, offsets_at + i * sizeof(int64_t));
+    if (length < 0 || offset < 0 || static_cast<uint64_t>(offset) != index.tokens * dtype_size(index.dtype)) {
+      throw DataError(fmt::format("{}: sequence {} of length {} begins at byte {}: expected {}", name, i, length,
+                                  offset, index.tokens * dtype_size(index.dtype)));
+    }
+    index.tokens += static_cast<uint64_t>(length);
+  }
+  return index;
+}
+
+}  // namespace siamese::io

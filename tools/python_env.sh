@@ -1,0 +1,21 @@
+#!/usr/bin/env bash
+# A Python environment for building and testing siamesenorm, build/python-env: it sees the torch of .venv by a .pth file
+# (no second download), and has of its own only what is named here.  tools/python_env.sh [PACKAGE...]
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+env=build/python-env
+log=build/python-env.log
+
+mkdir -p build
+if ! "$env/bin/python" -c 'import torch' 2>/dev/null; then
+  .venv/bin/python -m venv --clear "$env"
+  shared=$(.venv/bin/python -c 'import sysconfig; print(sysconfig.get_paths()["purelib"])')
+  printf '%s\n' "$shared" >"$("$env/bin/python" -c 'import sysconfig; print(sysconfig.get_paths()["purelib"])')/torch.pth"
+fi
+for package in scikit-build-core "$@"; do
+  "$env/bin/python" -m pip show -q "$package" 2>/dev/null && continue
+  "$env/bin/python" -m pip install --disable-pip-version-check -q "$package" >"$log" 2>&1 || {
+    echo "python_env: error: the Python package $package could not be installed; see $log" >&2
+    exit 1
+  }
+done

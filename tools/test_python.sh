@@ -1,0 +1,13 @@
+#!/usr/bin/env bash
+# Packs the wheel of build/release, installs it into a fresh environment and runs the tests of the package there: what a
+# user gets is tested, not the source tree.  tools/test_python.sh [arguments of pytest]
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+tools/pack_wheel.sh
+tools/python_env.sh pytest ruff mypy
+python=build/python-env/bin/python
+"$python" -m pip install --disable-pip-version-check -q --no-deps --force-reinstall build/dist/siamesenorm-*.whl
+"$python" -m ruff check
+"$python" -m mypy
+SIAMESE_BINARY=$PWD/build/release/siamese "$python" -m pytest -q -p no:cacheprovider python/tests "$@"
