@@ -4,6 +4,8 @@
 #include <exception>
 
 #include <CLI/CLI.hpp>
+#include <poll.h>
+#include <unistd.h>
 
 #include "siamese/base/check.h"
 #include "siamese/base/join.h"
@@ -23,6 +25,20 @@ int fail(Exit code, const std::string& message) {
   return static_cast<int>(code);
 }
 
+// An empty list is no default worth showing.
+void hide_empty_defaults(CLI::App& app) {
+  for (auto* const option : app.get_options()) {
+    if (option->get_default_str() == "[]") option->default_str("");
+  }
+  for (auto* const verb : app.get_subcommands({})) hide_empty_defaults(*verb);
+}
+
+// `| head`: whoever read has what it wanted, and there is nothing to complain about.
+bool reader_is_gone() {
+  pollfd output{STDOUT_FILENO, POLLOUT, 0};
+  return poll(&output, 1, 0) > 0 && (output.revents & POLLERR) != 0;
+}
+
 std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
 
 // CLI11 would only say that some verb is missing.
@@ -40,6 +56,7 @@ void check_verb(const CLI::App& app, int argc, char** argv) {
 int run(int argc, char** argv) {
   CLI::App app("Trains, resumes, evaluates and compares Transformers with any residual scheme.", "siamese");
   int exit_code = 0;
+  app.option_defaults()->always_capture_default();  // every verb inherits it: --help shows them
   app.set_help_all_flag("--help-all", "Help of every verb");
   app.set_version_flag(
       "--version", [] { return version_text(); }, "Versions of siamese and LibTorch, SIMD level, threads");
@@ -64,11 +81,13 @@ int run(int argc, char** argv) {
   add_bench(app);
   add_config(app);
   add_schemes(app);
+  hide_empty_defaults(app);
   try {
     check_verb(app, argc, argv);
     train::limit_threads();
     app.parse(argc, argv);
-    if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) return fail(Exit::failure, "cannot write to the output");
+    const bool written = std::fflush(stdout) == 0 && std::ferror(stdout) == 0;
+    if (!written && !reader_is_gone()) return fail(Exit::failure, "cannot write to the output");
     return exit_code;
   } catch (const CLI::Success& wanted) {  // --help, --version
     return app.exit(wanted);

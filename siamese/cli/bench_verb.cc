@@ -54,6 +54,7 @@ void add_bench(CLI::App& app) {
   auto* const verb =
       app.add_subcommand("bench", "Measure the machine, kernels, a training step and its growth, generation, experts");
   verb->require_subcommand(1);
+  verb->footer("Example: siamese bench step bench/s model.residual=siamese");
   auto* const machine = verb->add_subcommand("machine", "Peak of multiply-adds and of memory, one thread and all");
   const auto json = std::make_shared<bool>(false);
   machine->add_flag("--json", *json, "One JSON object on stdout");

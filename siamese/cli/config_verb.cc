@@ -110,6 +110,7 @@ void add_config_arguments(CLI::App& verb, ConfigArguments& arguments) {
 void add_config(CLI::App& app) {
   auto* const verb = app.add_subcommand("config", "Look at configurations: list, show, check, keys");
   verb->require_subcommand(1);
+  verb->footer("Example: siamese config check arithmetic-small model.residual=siamese");
   const auto arguments = std::make_shared<ConfigArguments>();
 
   auto* const list = verb->add_subcommand("list", "The shipped recipes");

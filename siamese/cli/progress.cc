@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "siamese/base/check.h"
+#include "siamese/base/duration.h"
 #include "siamese/base/utf8.h"
 #include "siamese/cli/signals.h"
 
@@ -14,13 +15,6 @@ namespace siamese::cli {
 namespace {
 
 constexpr int kBarWidth = 24;
-
-std::string duration_text(double seconds) {
-  const auto whole = static_cast<int64_t>(std::llround(seconds));
-  if (whole >= 3600) return fmt::format("{}h{:02}m", whole / 3600, whole / 60 % 60);
-  if (whole >= 60) return fmt::format("{}m{:02}s", whole / 60, whole % 60);
-  return fmt::format("{}s", whole);
-}
 
 std::string skip_text(const train::StepMetrics& metrics) {
   const std::string what = fmt::format("step {}: skipped: loss {}, gradient norm {}", metrics.step,

@@ -3,21 +3,59 @@
 
 #include <CLI/CLI.hpp>
 
+#include "siamese/base/check.h"
 #include "siamese/cli/verbs.h"
 #include "siamese/report/report.h"
 
 namespace siamese::cli {
+namespace report_verb {
+
+struct Arguments {
+  std::vector<std::string> sources;
+  std::string out;
+  std::string csv;
+  bool json = false;
+};
+
+void run(const Arguments& arguments) {
+  const bool csv_to_stdout = arguments.csv == "-";
+  if (!arguments.csv.empty() && arguments.csv == arguments.out) {
+    throw UsageError("--csv: expected another file than --out, got " + arguments.csv);
+  }
+  report::ReportRequest request;
+  for (const std::string& source : arguments.sources) request.sources.emplace_back(source);
+  if (arguments.json) {
+    if (!arguments.out.empty() || !arguments.csv.empty()) {
+      throw UsageError("--json: prints the results and writes no file: expected it without --out and --csv");
+    }
+    std::printf("%s\n", report::results_line(request.sources).c_str());
+    return;
+  }
+  request.page = arguments.out;
+  if (!csv_to_stdout) request.csv = arguments.csv;
+  const auto page = report::write_report(request);
+  if (csv_to_stdout) {
+    std::printf("%s", report::results_csv(request.sources).c_str());
+    return;
+  }
+  std::printf("%s\n", page.c_str());
+  if (!request.csv.empty()) std::printf("%s\n", request.csv.c_str());
+}
+
+}  // namespace report_verb
 
 void add_report(CLI::App& app) {
-  auto* const verb = app.add_subcommand("report", "One offline HTML file about a run or a sweep");
-  const auto path = std::make_shared<std::string>();
-  const auto json = std::make_shared<bool>(false);
-  verb->add_option("RUN_OR_SWEEP", *path, "A run directory or the directory of a sweep")->required();
-  verb->add_flag("--json", *json, "Print the results as one JSON object instead of writing a page");
-  verb->footer("Example: siamese report runs/demo");
-  verb->callback([path, json] {
-    std::printf("%s\n", *json ? report::results_line(*path).c_str() : report::write_report(*path).c_str());
-  });
+  auto* const verb =
+      app.add_subcommand("report", "One offline HTML file about a run or a sweep, or comparing any of them");
+  const auto arguments = std::make_shared<report_verb::Arguments>();
+  verb->add_option("SOURCES", arguments->sources, "Run directories, checkpoints, directories of sweeps")->required();
+  verb->add_option("--out", arguments->out,
+                   "The page to write; default: report.html, of one run or sweep in its directory, else here");
+  verb->add_option("--csv", arguments->csv, "The table of results as CSV, too; - for stdout; default: none");
+  verb->add_flag("--json", arguments->json, "Print the results as one JSON object instead of writing a page");
+  verb->footer(
+      "Example: siamese report runs/demo runs/pre runs/siamese/step500 --out comparison.html --csv results.csv");
+  verb->callback([arguments] { report_verb::run(*arguments); });
 }
 
 }  // namespace siamese::cli

@@ -61,14 +61,17 @@ void add_resume(CLI::App& app, int& exit_code) {
   auto* const verb = app.add_subcommand("resume", "Go on with a run that was stopped or killed, to the same bits");
   const auto arguments = std::make_shared<TrainArguments>();
   verb->add_option("RUN", arguments->out, "A run directory, or one of its checkpoints")->required();
+  verb->add_option("OVERRIDES", arguments->overrides,
+                   "key=value for what may change: train.steps, train.max_hours, keys of eval, how often is recorded");
   verb->add_flag("--accept-changed-data", arguments->accept_changed_data,
                  "Go on although the data are not what they were; trainer.json keeps what changed");
   verb->add_flag("--quiet", arguments->quiet, "No progress");
   verb->add_flag("--json", arguments->json, "Every step and evaluation as a JSON line on stdout");
-  verb->footer("Example: siamese resume runs/pre");
+  verb->footer("Example: siamese resume runs/pre train.steps=2000");
   verb->callback([arguments, &exit_code] {
     Progress progress(arguments->style());
-    const auto result = train::resume_run(arguments->out, {&progress, caught_signal}, arguments->accept_changed_data);
+    const auto result = train::resume_run(arguments->out, {&progress, caught_signal}, arguments->accept_changed_data,
+                                          arguments->overrides);
     exit_code = finish(result, arguments->out, arguments->json);
   });
 }

@@ -13,6 +13,7 @@ namespace siamese::config {
 namespace {
 
 constexpr int kMaxDepth = 32;
+constexpr const char* kGlobHint = "; a pattern of files that begins with * stands in quotes: \"*.txt\"";
 constexpr size_t kMaxKeys = 4096;     // of one map: keys are looked up one by one
 constexpr size_t kMaxKeyBytes = 256;  // yaml-cpp takes a longer one for something else from 1024 on
 
@@ -63,7 +64,7 @@ class AliasFinder : public YAML::EventHandler {
  public:
   explicit AliasFinder(const std::string& source) : source_(source) {}
   void OnAlias(const YAML::Mark& mark, YAML::anchor_t) override {
-    throw UsageError(place(source_, mark) + ": aliases (*name) are not supported: write the value again");
+    throw UsageError(place(source_, mark) + ": aliases (*name) are not supported: write the value again" + kGlobHint);
   }
   void OnDocumentStart(const YAML::Mark&) override {}
   void OnDocumentEnd() override {}
@@ -164,7 +165,9 @@ Value parse_yaml(const std::string& text, const std::string& source) {
   try {
     if (check_document(text, source)) return convert(YAML::Load(text), source, 0);
   } catch (const YAML::Exception& error) {
-    throw UsageError(place(source, error.mark) + ": not valid YAML: " + shown(error.msg));
+    const bool of_star = error.msg == YAML::ErrorMsg::UNKNOWN_ANCHOR || error.msg == YAML::ErrorMsg::ALIAS_NOT_FOUND ||
+                         error.msg == YAML::ErrorMsg::CHAR_IN_ALIAS;
+    throw UsageError(place(source, error.mark) + ": not valid YAML: " + shown(error.msg) + (of_star ? kGlobHint : ""));
   }
   Value nothing;
   nothing.where = source;

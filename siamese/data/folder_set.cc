@@ -20,20 +20,26 @@ struct Listed {
   int64_t label = 0;
 };
 
-std::vector<fs::path> images_below(const std::string& key, const fs::path& folder) {
+std::vector<fs::path> images_below(const std::string& key, const fs::path& folder, size_t& skipped) {
   auto files = expand_files(key, {folder.string()});
-  std::erase_if(files, [](const fs::path& path) { return !io::is_image_file(path); });
+  skipped += std::erase_if(files, [](const fs::path& path) { return !io::is_image_file(path); });
   if (files.empty()) throw DataError(fmt::format("{}: no PNG or JPEG image in folder '{}'", key, folder.string()));
   return files;
 }
 
 class FolderSet : public ImageSet {
  public:
-  FolderSet(std::vector<Listed> images, size_t classes, std::string title)
-      : images_(std::move(images)), classes_(classes), title_(std::move(title)) {}
+  FolderSet(std::vector<Listed> images, size_t classes, size_t skipped, std::string title)
+      : images_(std::move(images)), classes_(classes), skipped_(skipped), title_(std::move(title)) {}
 
   int64_t size() const override { return std::ssize(images_); }
-  std::string describe() const override { return fmt::format("{}: {} images of {} classes", title_, size(), classes_); }
+  std::string describe() const override {
+    std::string text = fmt::format("{}: {} images of {} classes", title_, size(), classes_);
+    if (skipped_ > 0) {
+      text += fmt::format(" ({} other file{} skipped: neither PNG nor JPEG)", skipped_, skipped_ == 1 ? "" : "s");
+    }
+    return text;
+  }
   LabelledImage read(uint64_t index) const override {
     const Listed& listed = images_[index];
     return {io::read_image(listed.path), listed.label};
@@ -42,6 +48,7 @@ class FolderSet : public ImageSet {
  private:
   std::vector<Listed> images_;
   size_t classes_;
+  size_t skipped_;  // files that are no images
   std::string title_;
 };
 
@@ -87,15 +94,17 @@ std::vector<std::string> class_folders(const std::string& folder) {
   return names;
 }
 
-std::vector<std::vector<fs::path>> folder_files(const DataConfig& config, Split split) {
+std::vector<std::vector<fs::path>> folder_files(const DataConfig& config, Split split, size_t* skipped) {
   const bool from_val = split == Split::test;
   const fs::path folder = from_val ? config.val.front() : config.train.front();
   std::vector<std::vector<fs::path>> files;
+  size_t others = 0;
   for (const auto& name : class_folders(config.train.front())) {
     const bool has_class = !from_val || is_folder(folder / name);
-    files.push_back(has_class ? images_below(from_val ? "data.val" : "data.train", folder / name)
+    files.push_back(has_class ? images_below(from_val ? "data.val" : "data.train", folder / name, others)
                               : std::vector<fs::path>());
   }
+  if (skipped != nullptr) *skipped = others;
   return files;
 }
 
@@ -103,7 +112,8 @@ std::unique_ptr<ImageSet> folder_set(const DataConfig& config, Split split, int6
   const auto names = checked_classes(config, classes);
   const bool tail = config.val.empty();
   if (!tail) check_val(config, names);
-  const auto by_class = folder_files(config, tail ? Split::train : split);
+  size_t skipped = 0;
+  const auto by_class = folder_files(config, tail ? Split::train : split, &skipped);
   std::vector<Listed> images;
   for (size_t label = 0; label < by_class.size(); ++label) {
     const auto& files = by_class[label];
@@ -121,7 +131,7 @@ std::unique_ptr<ImageSet> folder_set(const DataConfig& config, Split split, int6
                     config.val_fraction, config.train.front()));
   }
   std::stable_sort(images.begin(), images.end(), [](const Listed& a, const Listed& b) { return a.rank < b.rank; });
-  return std::make_unique<FolderSet>(std::move(images), names.size(),
+  return std::make_unique<FolderSet>(std::move(images), names.size(), skipped,
                                      split == Split::train ? "folder train" : "folder test");
 }
 

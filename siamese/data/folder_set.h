@@ -3,6 +3,7 @@
 // data.val_fraction of each class. Images are listed in turn, one of each class: the first few are of all classes.
 #pragma once
 
+#include <cstddef>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -18,8 +19,9 @@ namespace siamese::data {
 std::vector<std::string> class_folders(const std::string& folder);
 
 // The images of each class, by label, of data.train or (test) of data.val, which must be given then; a class that
-// data.val lacks has none.
-std::vector<std::vector<std::filesystem::path>> folder_files(const DataConfig& config, Split split);
+// data.val lacks has none. `skipped`: how many other files were passed over.
+std::vector<std::vector<std::filesystem::path>> folder_files(const DataConfig& config, Split split,
+                                                             size_t* skipped = nullptr);
 
 // More subfolders than `classes`, or one without images, is a DataError.
 std::unique_ptr<ImageSet> folder_set(const DataConfig& config, Split split, int64_t classes);

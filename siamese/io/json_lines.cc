@@ -1,6 +1,7 @@
 #include "siamese/io/json_lines.h"
 
 #include <cerrno>
+#include <fstream>
 #include <limits>
 #include <optional>
 #include <system_error>
@@ -96,6 +97,8 @@ void for_each_line(std::string_view text, Use use) {
 
 // A last line without '\n' is cut when torn; when whole (edited by hand), it gets its '\n'.
 void mend_last_line(const std::filesystem::path& path, int descriptor) {
+  std::ifstream end(path, std::ios::binary | std::ios::ate);
+  if (end.tellg() > 0 && end.seekg(-1, std::ios::end).get() == '\n') return;  // the usual: no need to read it all
   const std::string text = read_file(path);
   if (text.empty() || text.back() == '\n') return;
   const size_t last_line = text.rfind('\n') + 1;  // npos + 1 is 0

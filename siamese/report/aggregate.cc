@@ -43,6 +43,7 @@ void summarise(const std::vector<RunRecord>& runs, ResultGroup& group) {
     group.finished += runs[index].state == RunState::finished;
     group.diverged += runs[index].state == RunState::diverged;
     group.stuck += runs[index].stuck;
+    group.average_weights += runs[index].judges_average();
     group.judged += runs[index].state == RunState::finished && std::isfinite(runs[index].progress);
     steps.push_back(per_step(runs[index]));
     keep(runs[index].median_tokens_per_s(), tokens);

@@ -24,6 +24,7 @@ struct ResultGroup {
   size_t stuck = 0;              // of the finished
   size_t judged = 0;             // of the finished: those with a baseline, which can be known to be stuck or not
   std::vector<size_t> averaged;  // of `runs`: those that the means are over
+  size_t average_weights = 0;    // runs whose evaluations are of averaged weights
   bool partial = false;
   bool other_build = false;  // one of its runs is by another build than most (builds.h)
   bool outlier = false;      // the mean loss is far above those of its family (kOutlierFactor)

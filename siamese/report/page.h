@@ -7,6 +7,9 @@
 
 namespace siamese::report {
 
+// What every page has and no other file: its data.
+inline constexpr std::string_view kPageMark = "id=\"report-data\"";
+
 std::string escape_html(std::string_view text);
 
 // JSON that may stand inside <script>: '<' (only ever inside a string) becomes \u003c, so neither "</script>" nor

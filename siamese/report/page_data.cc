@@ -107,6 +107,7 @@ json run_object(const RunRecord& run, const StepGrid& grid) {
               {"progress", number(run.progress)},
               {"baseline", number(run.baseline())},
               {"recorded", run.recorded.has_value()},
+              {"averaged", run.judges_average()},
               {"scheme", run.scheme},
               {"label", run.label},
               {"message", run.message},
@@ -148,6 +149,7 @@ std::string page_data(const Collection& collection, const std::vector<ResultGrou
   }
   const StepGrid grid(last_step);
   json data{{"sweep", collection.is_sweep},
+            {"comparison", collection.is_comparison},
             {"name", collection.name},
             {"grids_left_out", collection.grids_left_out},
             {"builds_note", builds_note(collection)},

@@ -123,6 +123,7 @@ Collection read_sweep(const fs::path& folder) {
 
 RunRecord read_run(const fs::path& folder) {
   RunRecord run;
+  run.folder = folder.string();
   read_metrics(folder / io::kMetricsFile, run);
   read_evals(folder / io::kEvalFile, run);
   read_info(folder, run);

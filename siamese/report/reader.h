@@ -20,6 +20,7 @@ struct Collection {
   std::string name;
   std::vector<RunRecord> runs;  // exactly one for a run folder
   size_t grids_left_out = 0;    // sample grids that would have made the page too large (sample_grids.h)
+  bool is_comparison = false;   // of several sources (sources.h), drawn like a sweep
 };
 
 RunRecord read_run(const std::filesystem::path& folder);

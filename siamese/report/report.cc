@@ -1,32 +1,38 @@
 #include "siamese/report/report.h"
 
+#include "siamese/base/check.h"
+#include "siamese/base/path_kind.h"
 #include "siamese/base/utf8.h"
 #include "siamese/io/atomic_file.h"
 #include "siamese/io/run_dir.h"
 #include "siamese/report/aggregate.h"
 #include "siamese/report/builds.h"
 #include "siamese/report/comparison.h"
+#include "siamese/report/csv.h"
 #include "siamese/report/judgement.h"
 #include "siamese/report/page.h"
 #include "siamese/report/page_data.h"
 #include "siamese/report/page_results.h"
 #include "siamese/report/reader.h"
 #include "siamese/report/sample_grids.h"
+#include "siamese/report/sources.h"
 #include "siamese/report/summary.h"
 
 namespace siamese::report {
 
 namespace {
 
-// A folder, read and judged, with all that is computed from it: once for the page, the tables and the JSON.
+namespace fs = std::filesystem;
+
+// Sources, read and judged, with all that is computed from them: once for the page, the tables and the JSON.
 struct Results {
   Collection collection;
   std::vector<ResultGroup> groups;
   std::vector<FamilyComparison> comparisons;
 };
 
-Results read_results(const std::filesystem::path& run_or_sweep) {
-  Results results{read_collection(run_or_sweep), {}, {}};
+Results results_of(Collection collection) {
+  Results results{std::move(collection), {}, {}};
   results.collection.runs = judge(std::move(results.collection.runs));
   mark_builds(results.collection);
   results.groups = group_results(results.collection.runs);
@@ -34,28 +40,61 @@ Results read_results(const std::filesystem::path& run_or_sweep) {
   return results;
 }
 
+std::string title_of(const Collection& collection) {
+  if (collection.is_comparison) return collection.name + " - siamese";
+  return (collection.is_sweep ? "Sweep " : "Run ") + collection.name + " - siamese";
+}
+
 std::string summary_of(const Results& results) {
   const std::string note = builds_note(results.collection);
   return summary_markdown(results.groups, results.comparisons) + (note.empty() ? "" : "\n" + printable(note) + "\n");
 }
 
-}  // namespace
-
-std::filesystem::path write_report(const std::filesystem::path& run_or_sweep) {
-  Results results = read_results(run_or_sweep);
-  load_sample_grids(run_or_sweep, results.collection);
-  const std::string title = (results.collection.is_sweep ? "Sweep " : "Run ") + results.collection.name + " - siamese";
-  const std::filesystem::path path = run_or_sweep / io::kReportFile;
-  io::write_file_atomic(path, render_page(title, page_data(results.collection, results.groups, results.comparisons),
-                                          summary_of(results)));
-  return path;
+// Somebody's file of that name is not ours to replace.
+void check_ours(const fs::path& path, std::string_view mark, const std::string& expected) {
+  if (path.empty() || !is_taken(path)) return;
+  if (is_file(path) && io::read_file(path).find(mark) != std::string::npos) return;
+  throw UsageError(path.string() + ": exists already and is no " + expected + "; choose another file");
 }
 
-std::string summary_table(const std::filesystem::path& sweep) { return summary_of(read_results(sweep)); }
+void write_page(Results& results, const fs::path& page) {
+  load_sample_grids(results.collection);
+  io::write_file_atomic(
+      page, render_page(title_of(results.collection),
+                        page_data(results.collection, results.groups, results.comparisons), summary_of(results)));
+}
 
-std::string results_line(const std::filesystem::path& run_or_sweep) {
-  const Results results = read_results(run_or_sweep);
+}  // namespace
+
+fs::path write_report(const ReportRequest& request) {
+  if (request.sources.empty()) throw UsageError("report: expected a run, a checkpoint or a sweep, got none");
+  Results results = results_of(read_sources(request.sources));
+  const bool in_its_folder = request.page.empty() && !results.collection.is_comparison;
+  const fs::path beside = in_its_folder ? request.sources.front() : fs::path();
+  const fs::path page = request.page.empty() ? beside / io::kReportFile : request.page;
+  if (!in_its_folder) check_ours(page, kPageMark, "page of a report");
+  check_ours(request.csv, kCsvStart, "table of a report");
+  write_page(results, page);
+  if (!request.csv.empty()) io::write_file_atomic(request.csv, results_csv(results.groups));
+  return page;
+}
+
+fs::path write_report(const fs::path& run_or_sweep) {
+  Results results = results_of(read_collection(run_or_sweep));
+  const fs::path page = run_or_sweep / io::kReportFile;
+  write_page(results, page);
+  return page;
+}
+
+std::string summary_table(const fs::path& sweep) { return summary_of(results_of(read_collection(sweep))); }
+
+std::string results_line(const std::vector<fs::path>& sources) {
+  const Results results = results_of(read_sources(sources));
   return results_json(results.collection, results.groups, results.comparisons);
+}
+
+std::string results_csv(const std::vector<fs::path>& sources) {
+  return results_csv(results_of(read_sources(sources)).groups);
 }
 
 }  // namespace siamese::report

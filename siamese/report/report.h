@@ -1,15 +1,26 @@
-// What came out of a run, or of a sweep of runs, for people: one HTML page that needs no network, and a plain table.
+// What came out of runs, for people: one HTML page that needs no network, a plain table, and the table as CSV.
 //   RUN/    run.json  metrics.jsonl  eval.jsonl  config.yaml     each may be missing: the page says so
 //   SWEEP/  sweep.json  recorded.jsonl  <run>/...                runs that have not started yet are listed as such
+// Several of them, and checkpoints, are compared in one page (sources.h).
 #pragma once
 
 #include <filesystem>
 #include <string>
+#include <vector>
 
 namespace siamese::report {
 
-// Writes `report.html` into the folder, atomically, and returns its path. A folder that is neither a run nor a sweep
-// is a DataError.
+struct ReportRequest {
+  std::vector<std::filesystem::path> sources;  // at least one
+  std::filesystem::path page;  // empty: report.html, of one run or sweep in its folder, else in the working directory
+  std::filesystem::path csv;   // empty: none
+};
+
+// Writes the files, atomically, and returns the path of the page. DataError when a source is neither run, checkpoint
+// nor sweep. A file at `page` or `csv` that this did not write is refused (UsageError).
+std::filesystem::path write_report(const ReportRequest& request);
+
+// Of one run or sweep, into its folder.
 std::filesystem::path write_report(const std::filesystem::path& run_or_sweep);
 
 // The final results as Markdown: a table with one row per variant and learning rate, mean +- sample standard deviation
@@ -18,6 +29,9 @@ std::filesystem::path write_report(const std::filesystem::path& run_or_sweep);
 std::string summary_table(const std::filesystem::path& sweep);
 
 // The same, and what the page draws of results, as one JSON object (docs/run-directory.md).
-std::string results_line(const std::filesystem::path& run_or_sweep);
+std::string results_line(const std::vector<std::filesystem::path>& sources);
+
+// The table as CSV (csv.h).
+std::string results_csv(const std::vector<std::filesystem::path>& sources);
 
 }  // namespace siamese::report

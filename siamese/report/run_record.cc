@@ -24,6 +24,13 @@ struct EnumText<report::RunState> {
 
 namespace siamese::report {
 
+bool RunRecord::judges_average() const {
+  const auto says = [&](const char* key, const char* text) {
+    return std::find(config.begin(), config.end(), std::pair<std::string, std::string>(key, text)) != config.end();
+  };
+  return says("eval.averaged", "true") && !says("train.ema", "0");
+}
+
 std::string family_of(const std::vector<std::pair<std::string, std::string>>& config) {
   for (const auto& [key, text] : config) {
     if (key == "model.family" && !text.empty()) return text;

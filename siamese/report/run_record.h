@@ -94,6 +94,7 @@ struct RecordedNumbers {
 struct RunRecord {
   // Which run this is: from sweep.json, or from run.json when the run stands alone.
   std::string dir;
+  std::string folder;  // where it was read from; "" when only a record line is known
   std::string variant;
   std::string family = "lm";  // model.family: lm, moe, vit, dit, or whatever the config says
   double lr = kMissing;
@@ -127,6 +128,7 @@ struct RunRecord {
   double seconds() const;           // sum of step times
   Measures final_measures() const;  // each from the last evaluation that has it; expert_max_load as the training loss
   const EvalRow* last_accuracy() const;
+  bool judges_average() const;  // evaluations are of the averaged weights (eval.averaged)
 };
 
 std::string family_of(const std::vector<std::pair<std::string, std::string>>& config);  // lm when it names none

@@ -91,7 +91,7 @@ std::vector<Grid> newest_first(Collection& collection) {
 
 }  // namespace
 
-void load_sample_grids(const fs::path& folder, Collection& collection, size_t budget) {
+void load_sample_grids(Collection& collection, size_t budget) {
   size_t used = 0;
   bool full = false;
   for (const Grid& grid : newest_first(collection)) {
@@ -100,7 +100,7 @@ void load_sample_grids(const fs::path& folder, Collection& collection, size_t bu
       ++collection.grids_left_out;
       continue;
     }
-    const std::string problem = load(collection.is_sweep ? folder / grid.run->dir : folder, samples);
+    const std::string problem = load(grid.run->folder, samples);
     if (!problem.empty()) {
       grid.run->notes.push_back(fmt::format("{}: step {}: samples: grid '{}': {}; not shown", grid.run->dir,
                                             grid.row->step, samples.grid, problem));

@@ -6,7 +6,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <filesystem>
 
 #include "siamese/report/reader.h"
 
@@ -16,7 +15,7 @@ inline constexpr uintmax_t kGridBytes = 4u << 20;
 inline constexpr uint32_t kGridSide = 8192;
 inline constexpr size_t kGridsBytes = 8u << 20;
 
-// `folder` is the one the collection was read from. Fills `png` of the samples and `grids_left_out`.
-void load_sample_grids(const std::filesystem::path& folder, Collection& collection, size_t budget = kGridsBytes);
+// Fills `png` of the samples and `grids_left_out`.
+void load_sample_grids(Collection& collection, size_t budget = kGridsBytes);
 
 }  // namespace siamese::report

@@ -73,13 +73,15 @@ std::string table(const std::vector<ResultGroup>& groups) {
 
 std::string footnotes(const std::vector<ResultGroup>& groups) {
   bool partial = false, fewer = false;
-  size_t stuck = 0, unknown = 0;
+  size_t stuck = 0, unknown = 0, average_weights = 0, runs = 0;
   for (const ResultGroup& group : groups) {
     const bool judged = group.val_loss.count > 0 || group.accuracy.count > 0 || !group.measures.empty();
     partial = partial || (group.partial && judged);
     fewer = fewer || group.diverged > 0;
     stuck += group.stuck;
     unknown += group.finished - group.judged;
+    average_weights += group.average_weights;
+    runs += group.runs.size();
   }
   std::string text;
   if (partial) text += "\n\\* no run has finished yet: latest evaluation so far\n";
@@ -99,6 +101,10 @@ std::string footnotes(const std::vector<ResultGroup>& groups) {
   if (unknown > 0) {
     text += fmt::format("\nOf {} finished run{} nobody knows whether {} stuck: no baseline was recorded.\n", unknown,
                         unknown == 1 ? "" : "s", unknown == 1 ? "it is" : "they are");
+  }
+  if (average_weights > 0) {
+    text +=
+        fmt::format("\nEvaluations are of averaged weights (eval.averaged) in {} of {} runs.\n", average_weights, runs);
   }
   return text;
 }

@@ -1,5 +1,7 @@
 #include "siamese/train/config.h"
 
+#include <algorithm>
+#include <atomic>
 #include <fstream>
 #include <map>
 #include <thread>
@@ -27,7 +29,8 @@ void require(bool ok, const std::string& key, const std::string& expected, T got
   if (!ok) throw UsageError(key + ": expected " + expected + ", got " + config::print(got).text);
 }
 
-constexpr int kPools = 2;  // LibTorch keeps threads of its own beside those of OpenMP
+std::atomic<int64_t> most_cores = 0;  // 0: as many as there are
+constexpr int kPools = 2;             // LibTorch keeps threads of its own beside those of OpenMP
 constexpr int64_t kMaxBatch = 1 << 20;
 // How large a forward pass is when nobody says: enough rows for matrix products to run at full speed, 1024 tokens of
 // width 256, and about 256 MB of activations at the 18 numbers that a block keeps for each element of its streams.
@@ -200,9 +203,12 @@ RunConfig read_config_file(const std::string& path) {
 int64_t core_count() {
   cpu_set_t set;
   CPU_ZERO(&set);
-  if (sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) > 0) return CPU_COUNT(&set);
-  return std::max(1U, std::thread::hardware_concurrency());
+  const bool known = sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) > 0;
+  const int64_t cores = known ? CPU_COUNT(&set) : std::max(1U, std::thread::hardware_concurrency());
+  return most_cores > 0 ? std::min(cores, most_cores.load()) : cores;
 }
+
+void limit_cores(int64_t most) { most_cores = most; }
 
 std::string cpu_name() {
   std::ifstream stream("/proc/cpuinfo");

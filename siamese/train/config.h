@@ -74,6 +74,7 @@ struct TrainConfig {
 // How the weights of a run start: by a rule, or as a checkpoint has them.
 struct InitConfig : nn::InitConfig {
   std::string from;
+  bool optimizer = false;
 
   template <class Self, class Visit>
   static void fields(Self& self, Visit&& visit) {
@@ -82,6 +83,8 @@ struct InitConfig : nn::InitConfig {
       visit(name, field, about);
     });
     visit("from", self.from, "a run directory or checkpoint whose weights start this run; empty starts afresh");
+    visit("optimizer", self.optimizer,
+          {"fork it: keep its moments, averages and place in the data too", config::with({"init.from"})});
   }
 };
 
@@ -144,7 +147,10 @@ void apply_engine(const EngineConfig& engine);
 std::string precision_note(const EngineConfig& engine);
 // For what runs without a config: one thread where the system does not allow one per core.
 void limit_threads();
+// Threads that a run gets where engine.threads is 0: one per core that this process may use.
 int64_t core_count();
+// From here on at most so many: for a process that shares the machine with others like it. 0: all of them again.
+void limit_cores(int64_t most);
 std::string cpu_name();  // "unknown" where the system does not say
 
 }  // namespace siamese::train

@@ -92,6 +92,38 @@ void check_unchanged(const RunConfig& config, const TrainerState& state, const s
                               named_changes(changes)));
 }
 
+RunConfig edited_config(const RunConfig& run, const std::vector<std::string>& overrides) {
+  if (overrides.empty()) return run;
+  config::Value value = config::in_layer(config::print(run), config::kStoredLayer);
+  for (const std::string& assignment : overrides) config::apply_override(value, assignment);
+  RunConfig edited = read_config(value);
+  edited.given = run.given;
+  edited.data.base = run.data.base;
+  const ConfigTexts before = config::flatten(config::print(run));
+  for (const auto& [key, text] : config::flatten(config::print(edited))) {
+    const std::string* const was = config::find_text(before, key);
+    if (may_be_edited(key) || tells_where(key) || (was != nullptr && *was == text)) continue;
+    throw UsageError(fmt::format(
+        "override of {}: was {}, got {}: a run that goes on keeps it; what may change: keys of engine but precision, "
+        "keys "
+        "of eval, train.steps, eval_every, checkpoint_every, record_every, keep_last, keep_every, max_hours and "
+        "max_skips; a new run with it: siamese train ... init.from=RUN init.optimizer=true",
+        key, was != nullptr ? *was : "nothing", text));
+  }
+  return edited;
+}
+
+std::vector<std::string> result_edits(const RunConfig& now, const RunConfig& then) {
+  std::vector<std::string> edits;
+  const ConfigTexts before = config::flatten(config::print(then));
+  for (const auto& [key, text] : config::flatten(config::print(now))) {
+    const std::string* const was = config::find_text(before, key);
+    if (!may_be_edited(key) || !decides_result(key) || was == nullptr || *was == text) continue;
+    edits.push_back(fmt::format("{}: was {}, is {}", key, *was, text));
+  }
+  return edits;
+}
+
 std::string check_edits(const RunConfig& now, const RunConfig& then, const TrainerState& state,
                         const std::filesystem::path& run_dir, const std::filesystem::path& checkpoint) {
   const ConfigTexts texts = config::flatten(config::print(now));

@@ -52,4 +52,11 @@ void check_unchanged(const RunConfig& config, const TrainerState& state, const s
 std::string check_edits(const RunConfig& now, const RunConfig& then, const TrainerState& state,
                         const std::filesystem::path& run_dir, const std::filesystem::path& checkpoint);
 
+// The config of a run that goes on with `overrides` ("train.steps=2000"). UsageError naming the first key that may not
+// be edited, what may, and how a new run is made of this one instead.
+RunConfig edited_config(const RunConfig& run, const std::vector<std::string>& overrides);
+
+// "KEY: was A, is B" for every key that may be edited, decides results, and was.
+std::vector<std::string> result_edits(const RunConfig& now, const RunConfig& then);
+
 }  // namespace siamese::train

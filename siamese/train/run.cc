@@ -118,7 +118,8 @@ RunResult start_run(const RunConfig& asked, const fs::path& run_dir, bool overwr
   return run.train(io::JsonLinesWriter::Mode::replace);
 }
 
-RunResult resume_run(const fs::path& run_or_checkpoint, const RunHooks& hooks, bool accept_changed_data) {
+RunResult resume_run(const fs::path& run_or_checkpoint, const RunHooks& hooks, bool accept_changed_data,
+                     const std::vector<std::string>& overrides) {
   const bool is_checkpoint = is_there(run_or_checkpoint / io::kTrainerFile);
   const fs::path dir = is_checkpoint ? fs::absolute(run_or_checkpoint / "..").lexically_normal() : run_or_checkpoint;
   if (!is_there(dir / io::kConfigFile)) {
@@ -133,13 +134,15 @@ RunResult resume_run(const fs::path& run_or_checkpoint, const RunHooks& hooks, b
   const auto found = read_own_run_file(dir, hooks);
   io::remove_leftovers(dir);
   const bool begun = is_checkpoint || io::read_latest(dir) || !io::list_checkpoints(dir).empty();
-  const RunConfig config = read_config_file((dir / io::kConfigFile).string());
+  const RunConfig config = edited_config(read_config_file((dir / io::kConfigFile).string()), overrides);
   fs::path checkpoint;
   std::string edited;
+  std::vector<std::string> edits;
   if (begun) {
     checkpoint = io::resolve_checkpoint(run_or_checkpoint, io::CheckpointUse::resume);
     const RunConfig then = read_config_file((checkpoint / io::kConfigFile).string());
     edited = check_edits(config, then, read_trainer_state(checkpoint / io::kTrainerFile), dir, checkpoint);
+    edits = result_edits(config, then);
   } else {
     check_nothing_was_saved(dir, found, hooks);
   }
@@ -147,6 +150,8 @@ RunResult resume_run(const fs::path& run_or_checkpoint, const RunHooks& hooks, b
   apply_engine(config.engine);
   Trainer trainer(config, begun);
   const std::string changed = begun ? trainer.resume_from(checkpoint, accept_changed_data) : "";
+  trainer.note_edits(edits);
+  if (!overrides.empty()) io::write_file_atomic(dir / io::kConfigFile, config_text(config));
   if (!changed.empty() && hooks.observer != nullptr) hooks.observer->warned(changed + "; accepted");
   if (!edited.empty() && hooks.observer != nullptr) hooks.observer->warned(edited);
   warn_of_precision(config, hooks);

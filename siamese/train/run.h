@@ -6,6 +6,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "siamese/eval/evaluate.h"
 #include "siamese/runs/run_info.h"
@@ -52,9 +53,11 @@ RunResult start_run(const RunConfig& config, const std::filesystem::path& run_di
 // Goes on from the newest checkpoint (or the given one; or from the start when a run was killed before its first).
 // The metrics after it are dropped: they will be computed again, to the same bits. A finished run is left as it is.
 // DataError when config.yaml was edited in a key that may not be (config_keys.h), and when the data changed, unless
-// `accept_changed_data`: then the observer hears of it, and trainer.json keeps it.
+// `accept_changed_data`: then the observer hears of it, and trainer.json keeps it. `overrides` ("train.steps=2000") are
+// edits of RUN/config.yaml, which is written once all else was accepted; UsageError for a key that may not be edited.
+// What was edited, so or by hand, and may show in the results is kept in trainer.json.
 RunResult resume_run(const std::filesystem::path& run_or_checkpoint, const RunHooks& hooks,
-                     bool accept_changed_data = false);
+                     bool accept_changed_data = false, const std::vector<std::string>& overrides = {});
 
 // What run.json says; `running` when there is none but a config.yaml, nullopt when there is no run.
 std::optional<RunStatus> run_status(const std::filesystem::path& run_dir);

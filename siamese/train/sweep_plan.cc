@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <map>
 #include <set>
 
 #include "siamese/base/check.h"
@@ -10,6 +11,7 @@
 #include "siamese/config/load.h"
 #include "siamese/config/yaml.h"
 #include "siamese/io/atomic_file.h"
+#include "siamese/io/checksum.h"
 #include "siamese/runs/sweep_file.h"
 #include "siamese/train/config_origin.h"
 
@@ -112,7 +114,7 @@ void check_overrides(const std::vector<std::string>& overrides, const Value* gri
 }  // namespace
 
 SweepPlan plan_sweep(const std::filesystem::path& path, const std::vector<std::string>& overrides,
-                     const std::vector<std::filesystem::path>& config_folders) {
+                     const std::vector<std::filesystem::path>& config_folders, const std::string& only) {
   const std::string source = path.string();
   const Value sweep = config::parse_yaml(io::read_file(path), source);
   const std::vector<std::string> known = {"sweep", "config", "set", "variants", "grid", "record"};
@@ -132,14 +134,22 @@ SweepPlan plan_sweep(const std::filesystem::path& path, const std::vector<std::s
   if (variants != nullptr && variants->items.empty()) throw UsageError(source + ": variants: expected at least one");
   std::vector<std::filesystem::path> folders = {path.parent_path()};
   folders.insert(folders.end(), config_folders.begin(), config_folders.end());
-  const auto load_base = [&](const Value& variant) {
+  std::map<std::string, Value> recipes;
+  const auto load_base = [&](const Value& variant) -> const Value& {
     const Value* const own = variant.is_map() ? variant.find("config") : nullptr;
     if (own == nullptr && base_name == nullptr) {
       throw UsageError(source + ": config: the recipe all runs start from is missing");
     }
-    return load_given((own != nullptr ? own : base_name)->text, folders);
+    const std::string& recipe = (own != nullptr ? own : base_name)->text;
+    auto found = recipes.find(recipe);
+    if (found == recipes.end()) found = recipes.emplace(recipe, load_given(recipe, folders)).first;
+    return found->second;
   };
   const auto choices = variants != nullptr ? variants->items : std::vector<Value>{Value::map()};
+  for (const auto& variant : choices) {
+    if (variant.is_map() || variant.kind == Value::Kind::null) continue;
+    throw UsageError(source + ": variants: expected a map of dotted keys, got " + variant.kind_text());
+  }
   check_overrides(overrides, grid, choices, source);
   SweepPlan plan;
   plan.name = name != nullptr ? name->text : path.stem().string();
@@ -150,12 +160,7 @@ SweepPlan plan_sweep(const std::filesystem::path& path, const std::vector<std::s
   std::set<std::string> names;
   for (const auto& point : grid_points(grid != nullptr ? *grid : Value::map(), source)) {
     for (const auto& variant : choices) {
-      Value root = load_base(variant);
-      apply(root, sweep.find("set"), kSetLayer, source + ": set");
-      apply(root, &variant, kVariantLayer, source + ": variants", {"label", "config"});
-      apply(root, &point, kGridLayer, source + ": grid");
-      for (const auto& assignment : overrides) config::apply_override(root, assignment);
-      PlannedRun run{"", variant_label(variant), read_config(root)};
+      PlannedRun run{"", variant_label(variant), {}};
       run.dir = folder_name(run.variant);
       // Only learning rate and seed are axes of the report; any other key of the grid makes another variant.
       for (const auto& [key, value] : point.entries) {
@@ -172,10 +177,21 @@ SweepPlan plan_sweep(const std::filesystem::path& path, const std::vector<std::s
         throw UsageError(source + ": two runs have the same name '" + run.dir +
                          "': give the variants different labels");
       }
+      if (!only.empty() && run.dir != only) continue;
+      Value root = load_base(variant);
+      apply(root, sweep.find("set"), kSetLayer, source + ": set");
+      apply(root, &variant, kVariantLayer, source + ": variants", {"label", "config"});
+      apply(root, &point, kGridLayer, source + ": grid");
+      for (const auto& assignment : overrides) config::apply_override(root, assignment);
+      run.config = read_config(root);
       plan.runs.push_back(std::move(run));
     }
   }
   return plan;
+}
+
+std::string plan_checksum(const PlannedRun& run) {
+  return io::checksum_text(io::checksum(run.variant + "\n" + config_text(run.config)));
 }
 
 std::string to_json(const SweepPlan& plan) {

@@ -30,9 +30,13 @@ struct SweepPlan {
   std::vector<PlannedRun> runs;
 };
 
-// `overrides` ("train.steps=100") win over the file, for every run.
+// `overrides` ("train.steps=100") win over the file, for every run. `only`: the folder of the one run that is wanted;
+// the others are then not worked out.
 SweepPlan plan_sweep(const std::filesystem::path& path, const std::vector<std::string>& overrides,
-                     const std::vector<std::filesystem::path>& config_folders);
+                     const std::vector<std::filesystem::path>& config_folders, const std::string& only = "");
+
+// Tells a planned run from one whose sweep file or recipe was edited meanwhile: 16 hexadecimal digits.
+std::string plan_checksum(const PlannedRun& run);
 
 // sweep.json (runs/sweep_file.h): what the report reads.
 std::string to_json(const SweepPlan& plan);

@@ -1,5 +1,6 @@
 #include "siamese/train/trainer.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <optional>
@@ -7,6 +8,7 @@
 #include <ATen/ATen.h>
 
 #include "siamese/base/check.h"
+#include "siamese/base/path_kind.h"
 #include "siamese/data/prefetch.h"
 #include "siamese/eval/inputs.h"
 #include "siamese/formats/convert.h"
@@ -55,12 +57,15 @@ void check_state(const TrainerState& state, const RunConfig& config, const std::
   const auto named = io::checkpoint_step(std::filesystem::absolute(checkpoint).lexically_normal().filename().string());
   require(!named || *named == state.step,
           "step: expected " + text(named.value_or(0)) + ", as its folder says, got " + text(state.step));
-  const uint64_t position = static_cast<uint64_t>(state.step) * static_cast<uint64_t>(config.train.batch);
-  require(state.position == position,
-          "position: expected step x train.batch = " + text(position) + ", got " + text(state.position));
-  require(state.applied_steps + state.skipped_steps == state.step,
-          "applied_steps: expected " + text(state.step - state.skipped_steps) + " (step - skipped_steps), got " +
-              text(state.applied_steps));
+  const uint64_t position =
+      state.forked_position + static_cast<uint64_t>(state.step) * static_cast<uint64_t>(config.train.batch);
+  require(state.position == position, "position: expected step x train.batch" +
+                                          std::string(state.forked_position > 0 ? " + forked.position" : "") + " = " +
+                                          text(position) + ", got " + text(state.position));
+  const int64_t applied = state.forked_steps + state.step - state.skipped_steps;
+  require(state.applied_steps == applied, "applied_steps: expected " + text(applied) + " (step - skipped_steps" +
+                                              (state.forked_steps > 0 ? " + forked.applied_steps" : "") + "), got " +
+                                              text(state.applied_steps));
   const auto window = static_cast<int64_t>(state.window.loss.size());
   require(window <= config.train.skip_window, "window: expected at most train.skip_window = " +
                                                   text(config.train.skip_window) + " steps, got " + text(window));
@@ -80,6 +85,27 @@ Trainer::Trainer(const RunConfig& config, bool resuming)
       average_(config.train.ema, model_->parameters()) {
   state_.config = fixed_config(config_);
   state_.data = data::identity_of(config_.data);
+  if (config_.init.optimizer && !resuming) fork();
+}
+
+void Trainer::fork() {
+  try {
+    const auto checkpoint = io::resolve_checkpoint(config_.init.from, io::CheckpointUse::resume);
+    // Averages that the other run did not keep start from its weights.
+    const WeightAverage none(0, model_->parameters());
+    const bool averaged = is_there(checkpoint / io::kAverageFile);
+    TrainerState other = load_checkpoint(checkpoint, config_.model, {*model_, optimizer_, averaged ? average_ : none});
+    state_.position = state_.forked_position = other.position;
+    state_.applied_steps = state_.forked_steps = other.applied_steps;
+    const auto most = static_cast<size_t>(config_.train.skip_window);
+    if (config_.train.skip_outliers == 0) return;
+    for (auto* const values : {&other.window.loss, &other.window.grad_norm}) {
+      values->erase(values->begin(), values->end() - static_cast<std::ptrdiff_t>(std::min(values->size(), most)));
+    }
+    state_.window = std::move(other.window);
+  } catch (const DataError& error) {
+    throw DataError(std::string("init.optimizer: ") + error.what());
+  }
 }
 
 Trainer::~Trainer() = default;
@@ -175,7 +201,7 @@ StepMetrics Trainer::step() {
   state_.skips_in_a_row = non_finite ? state_.skips_in_a_row + 1 : 0;
   updating_ = false;
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  metrics.tokens = static_cast<int64_t>(state_.position) * config_.model.context;
+  metrics.tokens = static_cast<int64_t>(state_.position - state_.forked_position) * config_.model.context;
   metrics.step_ms = seconds * 1e3;
   metrics.samples_per_s = static_cast<double>(train.batch) / seconds;
   metrics.tokens_per_s = metrics.samples_per_s * static_cast<double>(config_.model.context);
@@ -206,14 +232,19 @@ std::string Trainer::resume_from(const std::filesystem::path& checkpoint, bool a
                     "--accept-changed-data` goes on with them all the same");
   }
   if (changed) state.accepted_data.push_back("step " + std::to_string(state.step) + ": " + *changed);
-  for (const std::string& change : fixed_changes(config_, state)) {
-    state.accepted_config.push_back("step " + std::to_string(state.step) + ": " + change);
-  }
+  const std::vector<std::string> changes = fixed_changes(config_, state);
   state.config = fixed_config(config_);
   state.data = data;
   state_ = std::move(state);
+  note_edits(changes);
   prefetcher_.reset();
   return changed.value_or("");
+}
+
+void Trainer::note_edits(const std::vector<std::string>& changes) {
+  for (const std::string& change : changes) {
+    state_.accepted_config.push_back("step " + std::to_string(state_.step) + ": " + change);
+  }
 }
 
 std::filesystem::path Trainer::save(const std::filesystem::path& run_dir) {

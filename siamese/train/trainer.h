@@ -38,6 +38,8 @@ class Trainer {
   std::string resume_from(const std::filesystem::path& checkpoint, bool accept_changed_data = false);
   // Notes or clears the line of the last step that could not be written (TrainerState).
   void set_unrecorded(std::string line) { state_.unrecorded = std::move(line); }
+  // Lines about keys that the run goes on with another value of; the state keeps them.
+  void note_edits(const std::vector<std::string>& changes);
   std::filesystem::path save(const std::filesystem::path& run_dir);
 
   // False between the change of the weights and the end of its step: an error in between leaves what no state
@@ -50,6 +52,8 @@ class Trainer {
   const data::Batches& training_data() const { return *training_data_; }
 
  private:
+  // Takes over moments, averages and place in the data from init.from; DataError when they do not fit.
+  void fork();
   // Forward and backward over the batch; the terms of each micro-batch.
   std::vector<models::Losses> accumulate_gradients(const data::Batch& batch, SiteRecorder* recorder) const;
   // What was computed, and the gradient's norm, as numbers: the one place in a step where the host waits for a device.

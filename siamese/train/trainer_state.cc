@@ -35,6 +35,14 @@ SpikeWindow read_window(const nlohmann::json& window, const std::filesystem::pat
   return read;
 }
 
+void read_fork(const nlohmann::json& forked, const std::filesystem::path& path, TrainerState& state) {
+  for (const char* const key : {"position", "applied_steps"}) {
+    if (!forked.at(key).is_number_unsigned()) wrong(path, std::string("forked.") + key, "a whole number >= 0");
+  }
+  state.forked_position = forked.at("position").get<uint64_t>();
+  state.forked_steps = forked.at("applied_steps").get<int64_t>();
+}
+
 nlohmann::ordered_json identities_json(const std::vector<data::FileIdentity>& files) {
   auto list = nlohmann::ordered_json::array();
   for (const auto& [path, content] : files) {
@@ -75,6 +83,9 @@ std::string to_json(const TrainerState& state, const std::vector<std::string>& f
   if (!state.window.loss.empty()) {
     json["window"] = {{"loss", state.window.loss}, {"grad_norm", state.window.grad_norm}};
   }
+  if (state.forked_steps > 0 || state.forked_position > 0) {
+    json["forked"] = {{"position", state.forked_position}, {"applied_steps", state.forked_steps}};
+  }
   if (!files.empty()) json["files"] = files;
   if (!state.unrecorded.empty()) json["unrecorded"] = state.unrecorded;
   if (!state.config.empty()) json["config"] = nlohmann::ordered_json::object();
@@ -109,6 +120,8 @@ TrainerState read_trainer_state(const std::filesystem::path& path) {
                        .skipped_steps = json.at("skipped_steps").get<int64_t>(),
                        .skips_in_a_row = json.at("skips_in_a_row").get<int64_t>(),
                        .window = {},
+                       .forked_position = 0,
+                       .forked_steps = 0,
                        .unrecorded = json.value("unrecorded", ""),
                        .config = {},
                        .data = {},
@@ -120,6 +133,7 @@ TrainerState read_trainer_state(const std::filesystem::path& path) {
         wrong(path, "unrecorded", "one line of metrics.jsonl, of this step");
     }
     if (json.contains("window")) state.window = read_window(json.at("window"), path);
+    if (json.contains("forked")) read_fork(json.at("forked"), path, state);
     if (json.contains("config")) {
       for (const auto& [key, text] : json.at("config").items()) state.config.emplace_back(key, text.get<std::string>());
     }

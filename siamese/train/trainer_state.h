@@ -20,6 +20,10 @@ struct TrainerState {
   int64_t skipped_steps = 0;   // in all
   int64_t skips_in_a_row = 0;  // non-finite ones
   SpikeWindow window;          // empty without train.skip_outliers
+  // Of a fork (init.optimizer): where the run that it came from stood. Its own samples and steps come on top in
+  // `position` and `applied_steps`.
+  uint64_t forked_position = 0;
+  int64_t forked_steps = 0;
   // The line of the last step when metrics.jsonl or eval.jsonl could not take it: whoever resumes records that step
   // before the next. "" otherwise.
   std::string unrecorded;
@@ -29,7 +33,8 @@ struct TrainerState {
   data::DataIdentity data;
   // One line for each time that the run went on although its data had changed.
   std::vector<std::string> accepted_data;
-  // One line for each fixed key (config_keys.h) under another value of which the run went on, such as engine.precision.
+  // One line for each key under another value of which the run went on and which may show in its results: what may be
+  // edited, such as train.steps, and of fixed keys (config_keys.h) such as engine.precision.
   std::vector<std::string> accepted_config;
 };
 
@@ -37,8 +42,7 @@ struct TrainerState {
 std::string to_json(const TrainerState& state, const std::vector<std::string>& files);
 
 // DataError naming the key, or the checksum that the file carries of itself. Keys that older versions did not write may
-// be missing: window, files, unrecorded, checksum, config, data,
-// accepted_data, accepted_config.
+// be missing: window, forked, files, unrecorded, checksum, config, data, accepted_data, accepted_config.
 TrainerState read_trainer_state(const std::filesystem::path& path);
 
 }  // namespace siamese::train

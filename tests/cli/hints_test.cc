@@ -55,5 +55,55 @@ TEST_F(Hints, RandomDataAreNamed) {
   EXPECT_NE(run("eval random").error.find("data.source is random: this is the loss of random data"), std::string::npos);
 }
 
+TEST_F(Hints, EveryVerbHasAnExampleOfItsOwnAndItsDefaults) {
+  const std::vector<std::string> verbs = {
+      "train",         "resume",       "eval",          "generate",      "sample",       "upcycle",
+      "probe",         "inspect",      "convert",       "sweep",         "report",       "bench",
+      "config",        "schemes",      "bench machine", "bench kernels", "bench step",   "bench generate",
+      "bench experts", "bench growth", "config list",   "config show",   "config check", "config keys"};
+  const std::string all = run("--help").out;
+  const std::string listed = all.substr(all.find("Subcommands:"));
+  for (const auto& verb : verbs) {
+    const CommandResult help = run(verb + " --help");
+    EXPECT_EQ(help.exit_code, 0) << help.error;
+    EXPECT_NE(help.out.find("Example: siamese " + verb), std::string::npos) << help.out;
+    EXPECT_EQ(help.out.find("=[]"), std::string::npos) << help.out;
+    if (verb.find(' ') != std::string::npos) continue;
+    EXPECT_NE(listed.find("\n  " + verb + " "), std::string::npos) << verb;
+  }
+  const auto lines = std::count(listed.begin(), listed.end(), '\n');
+  EXPECT_GE(lines, 14);
+  const std::string generate = run("generate --help").out;
+  EXPECT_NE(generate.find("--max-tokens INT:INT in [1 - 1099511627776]=64"), std::string::npos) << generate;
+  EXPECT_NE(run("sweep --help").out.find("--jobs INT:INT in [1 - 1024]=1"), std::string::npos);
+  EXPECT_EQ(run("sweep --help").out.find("--worker"), std::string::npos);
+}
+
+// Each verb that prints, with a reader that is gone before it does.
+TEST_F(Hints, AReaderThatLeavesIsNoError) {
+  ASSERT_EQ(run(tiny + "--quiet --out r").exit_code, 0);
+  for (const std::string arguments : {"schemes", "config keys", "config show arithmetic-small", "inspect r", "--help",
+                                      "train --help", "eval r", "resume r --json train.steps=9"}) {
+    const std::string command = "cd '" + folder.string() + "' && { '" SIAMESE_BINARY "' " + arguments +
+                                " 2> error.txt; echo $? > code.txt; } | true";
+    ASSERT_EQ(std::system(command.c_str()), 0);
+    EXPECT_EQ(read("code.txt"), "0\n") << arguments;
+    EXPECT_EQ(read("error.txt").find("cannot write"), std::string::npos) << arguments << "\n" << read("error.txt");
+  }
+  EXPECT_EQ(
+      std::system(("cd '" + folder.string() + "' && '" SIAMESE_BINARY "' schemes > /dev/full 2> error.txt").c_str()) >>
+          8,
+      1);
+  EXPECT_NE(read("error.txt").find("cannot write to the output"), std::string::npos);
+}
+
+TEST_F(Hints, APatternInAFileStandsInQuotes) {
+  for (const char* const pattern : {"*.txt", "*/*.txt", "*"}) {
+    write("star.yaml", std::string("preset: text-small\ndata: {train: [") + pattern + "]}\n");
+    expect_refusal("train star.yaml --out x", 2, "a pattern of files that begins with * stands in quotes: \"*.txt\"");
+  }
+  expect_refusal(tiny + "'data.train=[*.txt]' --out x", 2, "stands in quotes");
+}
+
 }  // namespace
 }  // namespace siamese::cli

@@ -153,8 +153,9 @@ TEST_F(SweepRecords, AnInterruptedSweepKeepsWhatItHas) {
   EXPECT_NE(read("error.txt").find("recorded before: finished"), std::string::npos) << read("error.txt");
   EXPECT_GE(step(), reached + 3);
   EXPECT_EQ(lines(), 1);
-  // What would be continued has to be the run that is asked for, to the last key.
-  expect_refusal("sweep sweeps/s.yaml --quiet engine.threads=2", 2, "another config");
+  // What would be continued has to be the run that is asked for, up to its limits.
+  expect_refusal("sweep sweeps/s.yaml --quiet engine.recompute=1", 2, "another config");
+  EXPECT_EQ(run("sweep sweeps/s.yaml --dry-run engine.threads=2").exit_code, 0);
 }
 
 // The hours are those of the whole sweep, and no part of what a run is: neither for its record nor for going on.

@@ -180,6 +180,8 @@ TEST(FolderSet, ClassesAreSubfoldersAndTheTailIsHeldOut) {
   const auto test = open_batches(config, Split::test, shape, 1);
   EXPECT_EQ(train->samples(), 24);
   EXPECT_EQ(test->samples(), 6);
+  EXPECT_EQ(train->describe(),
+            "folder train: 24 images of 3 classes (1 other file skipped: neither PNG nor JPEG), shuffled each epoch");
   EXPECT_EQ(shown_values(test->batch(0, 6)), (std::vector<int>{8, 58, 108, 9, 59, 109}));
   EXPECT_EQ(test->batch(0, 4).labels, (std::vector<int64_t>{0, 1, 2, 0}));
   EXPECT_EQ(class_names(config), (std::vector<std::string>{"cat", "dog", "owl"}));

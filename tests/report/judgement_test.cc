@@ -145,7 +145,7 @@ TEST(Judgement, InTheTableAndTheReportOfASweep) {
   const std::string page = io::read_file(write_report(folder));
   EXPECT_EQ(page.find("\"state\":\"diverged\""), std::string::npos);
   EXPECT_NE(page.find("\"stuck\":true"), std::string::npos);
-  EXPECT_NE(results_line(folder).find("\"stuck\":true"), std::string::npos);
+  EXPECT_NE(results_line({folder}).find("\"stuck\":true"), std::string::npos);
   std::filesystem::remove_all(folder);
 }
 

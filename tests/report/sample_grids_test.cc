@@ -46,7 +46,7 @@ class SampleGridsTest : public ::testing::Test {
     write_text(root_ / "run" / "eval.jsonl", json{{"step", 7}, {"samples", {{"grid", grid}}}}.dump() + "\n");
     write_text(root_ / "run" / "run.json", R"({"status": "finished"})");
     Collection collection = read_collection(root_ / "run");
-    load_sample_grids(root_ / "run", collection);
+    load_sample_grids(collection);
     return collection;
   }
 
@@ -124,7 +124,7 @@ TEST_F(SampleGridsTest, OlderOnesAreLeftOutOfALargePage) {
     }
   }
   Collection sweep = read_collection(root_ / "sweep");
-  load_sample_grids(root_ / "sweep", sweep, 5 * 80);  // 60 bytes are 80 in base64
+  load_sample_grids(sweep, 5 * 80);  // 60 bytes are 80 in base64
   const auto kept = [](const RunRecord& run) {
     std::vector<int64_t> steps;
     for (const EvalRow& row : run.evals) {

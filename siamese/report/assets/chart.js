@@ -150,7 +150,10 @@ function createChart(spec) {
     const { frame, sx } = view.shown;
     const move = (event.shiftKey ? 40 : 8) * (event.key === "ArrowLeft" ? -1 : 1);
     const from = isNumber(view.crosshair) ? sx(view.crosshair) : move > 0 ? frame.left - move : frame.right - move;
-    showCrosshair(nearestX(Math.min(frame.right, Math.max(frame.left, from + move))));
+    const reach = (away) => nearestX(Math.min(frame.right, Math.max(frame.left, from + away)));
+    let away = move;
+    while (reach(away) === view.crosshair && Math.abs(away) < frame.right - frame.left) away += move;  // points may lie far apart
+    showCrosshair(reach(away));
   });
   // Redrawn in the next frame: a redraw inside the observer would change the size that is being observed.
   new ResizeObserver(() => requestAnimationFrame(() => {

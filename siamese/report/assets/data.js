@@ -68,6 +68,13 @@ function groupMeasure(group, name) {
   return group.measures[name] || { mean: null, spread: null, count: 0 };
 }
 
+// Whose loss an evaluation is: said wherever it is not that of the trained weights.
+function averagedWords(family) {
+  const averaged = family.runs.filter((run) => run.averaged).length;
+  if (!averaged) return "";
+  return averaged === family.runs.length ? "Validation: of the averaged weights." : `Validation: of the averaged weights in ${averaged} of ${family.runs.length} runs.`;
+}
+
 function runName(run) {
   const parts = [run.variant];
   if (isNumber(run.lr)) parts.push("lr " + formatLearningRate(run.lr));

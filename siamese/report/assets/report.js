@@ -63,7 +63,7 @@ function runMeasures(run) {
 function valLossDetail(family, last) {
   if (!last) return "no evaluation yet";
   const perplexity = `, perplexity ${formatNumber(isNumber(last.loss) ? Math.exp(last.loss) : null, 3)}`;
-  return `step ${formatCount(last.step)}` + (family.images ? "" : perplexity);
+  return `step ${formatCount(last.step)}` + (family.images ? "" : perplexity) + (family.runs[0].averaged ? ", averaged weights" : "");
 }
 
 function skippedText(run) {
@@ -94,7 +94,7 @@ function header() {
   const facts = DATA.sweep ? [] : [run.label !== run.scheme && run.label, isNumber(run.lr) && `lr ${formatLearningRate(run.lr)}`, isNumber(run.seed) && `seed ${run.seed}`].filter(Boolean);
   const states = DATA.sweep ? countStates().map(([state, count]) => el("span", { class: "pill " + state.replace(" ", "-") }, `${count} ${state}`)) : [statusPill(run.state), run.stuck && statusPill("stuck")];
   return el("header", { class: "page-head" },
-    el("div", { class: "kicker" }, "siamese \u00b7 " + (DATA.sweep ? "sweep report" : "run report")),
+    el("div", { class: "kicker" }, "siamese \u00b7 " + (DATA.comparison ? "comparison" : DATA.sweep ? "sweep report" : "run report")),
     el("div", { class: "title-row" }, el("h1", {}, DATA.name), el("div", { class: "pills" }, states)),
     el("div", { class: "facts" },
       families.some((family) => family.name !== "lm") ? el("span", {}, families.length > 1 ? "Families " : "Family ", families.map((family) => el("code", {}, family.name))) : null,

@@ -91,6 +91,7 @@ function resultsTable(family) {
   if (measures.some(({ name }) => name === "feature_distance")) note.push(` ${FEATURE_DISTANCE_WORDS}`);
   if (measures.some(({ name }) => name === "expert_max_load")) note.push(` ${MAX_LOAD_WORDS} Mean of the last 50 steps.`);
   if (family.groups.some((group) => group.partial && group.val_loss.count)) note.push(" * no run has finished yet: latest so far.");
+  if (averagedWords(family)) note.push(` ${averagedWords(family)}`);
   if (DATA.builds_note) note.push(` ${DATA.builds_note}.`);
   return el("div", { class: "card" }, el("div", { class: "card-head" }, el("div", {}, el("h3", {}, "Final results"))),
     sortableTable(columns, family.groups, null, (group) => group === best), el("div", { class: "chart-note" }, el("p", {}, note)));

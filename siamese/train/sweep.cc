@@ -1,0 +1,293 @@
+#include "siamese/train/sweep.h"
+
+#include <cmath>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "siamese/base/check.h"
+#include "siamese/base/join.h"
+#include "siamese/base/path_kind.h"
+#include "siamese/config/fields.h"
+#include "siamese/io/atomic_file.h"
+#include "siamese/io/directory_lock.h"
+#include "siamese/io/json_lines.h"
+#include "siamese/io/run_dir.h"
+#include "siamese/runs/sweep_file.h"
+#include "siamese/train/config_keys.h"
+#include "siamese/train/failure_text.h"
+#include "siamese/train/sweep_workers.h"
+
+namespace siamese::train {
+namespace fs = std::filesystem;
+namespace {
+
+bool has_ended(std::optional<RunStatus> status) {
+  return status == RunStatus::finished || status == RunStatus::diverged;
+}
+
+// "finished, loss 0.8712".
+std::string result_text(const runs::RunSummary& summary) {
+  const double loss = std::isfinite(summary.val_loss) ? summary.val_loss : summary.train_loss;
+  return fmt::format("{}, loss {}", enum_text(summary.status), std::isfinite(loss) ? fmt::format("{:.4f}", loss) : "-");
+}
+
+// What is no part of a run's identity and may be another when it goes on: how long, how many checkpoints, how many
+// threads.
+void take_limits(const RunConfig& from, RunConfig& to) {
+  to.train.max_hours = from.train.max_hours;
+  to.train.keep_last = from.train.keep_last;
+  to.train.keep_every = from.train.keep_every;
+  to.engine.threads = from.engine.threads;
+}
+
+// Whether another process writes there. Nobody's lock is taken for longer than it takes to ask.
+bool is_held(const fs::path& dir) {
+  if (!is_folder(dir)) return false;
+  try {
+    const io::DirectoryLock free(dir);
+    return false;
+  } catch (const UsageError&) {
+    return true;
+  }
+}
+
+runs::RecordLine named_as(runs::RecordLine line, const PlannedRun& run) {
+  line.dir = run.dir;
+  line.variant = run.variant;
+  return line;
+}
+
+}  // namespace
+
+Sweep::Sweep(SweepPlan plan, SweepOptions options) : plan_(std::move(plan)), options_(std::move(options)) {
+  if (options_.record.empty()) return;
+  for (const auto name : {io::kRecordedFile, io::kSweepFile, io::kReportFile}) {
+    if (fs::weakly_canonical(options_.record) != fs::weakly_canonical(options_.out / name)) continue;
+    throw UsageError("--record: " + options_.record.string() + " is what the sweep itself writes into " +
+                     options_.out.string() + "; choose another file");
+  }
+  using Lines = SweepRecord::Lines;
+  record_.emplace(options_.record, options_.fresh ? Lines::of_this_build : Lines::all);
+}
+
+void Sweep::check() {
+  if (run_status(options_.out)) {
+    throw UsageError(options_.out.string() + ": is a run, not the folder of a sweep; choose another --out");
+  }
+  check_files_are_ours();
+  for (const auto& run : plan_.runs) {
+    if (is_another_run(run)) {
+      throw UsageError((options_.out / run.dir).string() +
+                       ": was run with another config than the sweep now asks for; choose another --out or remove it");
+    }
+  }
+  check_data();
+}
+
+// sweep.json comes first: files of these names in a folder without one are somebody else's.
+void Sweep::check_files_are_ours() const {
+  const fs::path plan = options_.out / io::kSweepFile;
+  if (is_taken(plan)) {
+    if (!runs::is_sweep_file(plan)) throw UsageError(plan.string() + ": not of a sweep; choose another --out");
+    return;
+  }
+  for (const auto name : {io::kRecordedFile, io::kReportFile}) {
+    if (is_taken(options_.out / name)) {
+      throw UsageError((options_.out / name).string() + ": exists already, in a folder that is no sweep's (no " +
+                       std::string(io::kSweepFile) + "); choose another --out");
+    }
+  }
+}
+
+// Each set of data once: most sweeps have one.
+void Sweep::check_data() {
+  std::set<std::string> seen;
+  const auto standing = standings();
+  for (size_t i = 0; i < plan_.runs.size(); ++i) {
+    const RunConfig& config = plan_.runs[i].config;
+    if (standing[i].standing == Standing::recorded || standing[i].standing == Standing::ended_here) continue;
+    const data::SampleShape shape = sample_shape(config.model);
+    std::string key =
+        fmt::format("{} {} {} {} {}\n", shape.context, shape.vocab, shape.image, shape.channels, shape.classes);
+    for (const auto& [name, text] : config::flatten(config::print(config.data))) key += name + "=" + text + "\n";
+    if (!seen.insert(key).second) continue;
+    for (const auto split : {data::Split::train, data::Split::test}) {
+      data::open_batches(config.data, split, shape, config.train.seed);
+    }
+  }
+}
+
+std::vector<RunStanding> Sweep::standings() {
+  std::vector<RunStanding> standings;
+  for (const auto& run : plan_.runs) {
+    const auto status = run_status(options_.out / run.dir);
+    if (const auto line = find(run)) {
+      standings.push_back({Standing::recorded, "recorded: " + result_text(line->summary)});
+    } else if (has_ended(status) && !has_ended_here(run)) {
+      standings.push_back({Standing::to_do, fmt::format("to do: {} here, by another build", enum_text(*status))});
+    } else if (has_ended(status)) {
+      standings.push_back({Standing::ended_here, fmt::format("{} here", enum_text(*status))});
+    } else if (status) {
+      standings.push_back({Standing::begun_here, "to do: begun here"});
+    } else {
+      standings.push_back({Standing::to_do, "to do"});
+    }
+  }
+  return standings;
+}
+
+SweepEstimate Sweep::estimate(MeasureSteps measure) {
+  std::vector<RunToDo> to_do;
+  std::vector<runs::RecordLine> ended = record_ ? record_->lines() : std::vector<runs::RecordLine>{};
+  const auto standing = standings();
+  for (size_t i = 0; i < plan_.runs.size(); ++i) {
+    const PlannedRun& run = plan_.runs[i];
+    const fs::path dir = options_.out / run.dir;
+    if (standing[i].standing == Standing::ended_here) ended.push_back(record_line(plan_.name, run, dir));
+    if (standing[i].standing == Standing::to_do) to_do.push_back({&run, 0});
+    if (standing[i].standing == Standing::begun_here) {
+      const auto latest = io::read_latest(dir);
+      to_do.push_back({&run, latest ? io::checkpoint_step(*latest).value_or(0) : 0});
+    }
+  }
+  return estimate_sweep(to_do, ended, options_.jobs, measure);
+}
+
+RunResult Sweep::train(const SweepHooks& hooks) {
+  if (options_.jobs > 1 && !hooks.worker) {
+    throw UsageError("jobs: expected 1 where no command is known that trains a run, got " +
+                     std::to_string(options_.jobs));
+  }
+  failures_.clear();
+  io::make_directory(options_.out);
+  if (record_) record_->check_writable();
+  io::write_file_atomic(options_.out / io::kSweepFile, to_json(plan_));
+  write_recorded();
+  const RunResult result = options_.jobs > 1 ? SweepWorkers(*this, hooks).train() : train_in_turn(hooks);
+  if (result.status != RunStatus::stopped && !failures_.empty()) throw_failures();
+  return result;
+}
+
+RunResult Sweep::train_in_turn(const SweepHooks& hooks) {
+  for (size_t i = 0; i < plan_.runs.size(); ++i) {
+    const PlannedRun& run = plan_.runs[i];
+    if (hooks.say) hooks.say(fmt::format("\n[{}/{}] {}", i + 1, plan_.runs.size(), run.dir));
+    if (const auto why = left_as_it_is(run)) {
+      if (hooks.say) hooks.say(*why);
+      continue;
+    }
+    try {
+      const RunResult result = train_planned(run, options_.out / run.dir, hooks.run, options_.fresh);
+      if (result.status == RunStatus::stopped) return result;
+    } catch (const Error& error) {
+      note_failure(run, error.code(), error.what(), hooks);
+      continue;
+    } catch (const std::exception& error) {
+      note_failure(run, Exit::failure, failure_text(error), hooks);
+      continue;
+    }
+    note_end(run);
+    if (hooks.run_ended) hooks.run_ended();
+  }
+  return {RunStatus::finished, 0};
+}
+
+std::optional<runs::RecordLine> Sweep::find(const PlannedRun& run) {
+  return record_ ? record_->find(run.config) : std::nullopt;
+}
+
+bool Sweep::has_ended_here(const PlannedRun& run) const {
+  const fs::path dir = options_.out / run.dir;
+  return has_ended(run_status(dir)) && (!options_.fresh || is_of_this_build(dir));
+}
+
+std::optional<std::string> Sweep::left_as_it_is(const PlannedRun& run) {
+  if (const auto line = find(run)) return "recorded before: " + result_text(line->summary) + ", left as it is";
+  if (!has_ended_here(run)) return std::nullopt;
+  note_end(run);
+  return fmt::format("{} before, left as it is", enum_text(*run_status(options_.out / run.dir)));
+}
+
+// A run that is not trained again may have been run with other engine.* keys: they do not change its result. One that
+// would be continued goes on with its own config, so that has to be the one asked for, up to its limits.
+bool Sweep::is_another_run(const PlannedRun& run) {
+  const fs::path dir = options_.out / run.dir;
+  const auto status = run_status(dir);
+  const RunConfig wanted = kept_config(run.config);
+  if (!status || io::read_file(dir / io::kConfigFile) == config_text(wanted)) return false;
+  RunConfig there = read_config_file((dir / io::kConfigFile).string());
+  if (has_ended(status) || find(run)) return result_config(there) != result_config(wanted);
+  take_limits(wanted, there);
+  return config_text(there) != config_text(wanted);
+}
+
+void Sweep::note_end(const PlannedRun& run) {
+  if (!record_) return;
+  record_->add(record_line(plan_.name, run, options_.out / run.dir));
+  if (const auto line = find(run)) append_recorded(run, *line);  // perhaps not ours: whoever came first is believed
+}
+
+std::string Sweep::end_text(const PlannedRun& run) const {
+  try {
+    return result_text(runs::summarise_run(options_.out / run.dir));
+  } catch (const DataError& error) {  // somebody took its files meanwhile
+    return error.what();
+  }
+}
+
+// The lines of the record about runs of this plan, under the names they have in it: the report reads them. Another
+// sweep may share the folder: one at a time, each with all that the record holds by then.
+void Sweep::write_recorded() {
+  const io::DirectoryLock one_at_a_time(options_.out, io::DirectoryLock::WhenHeld::wait);
+  std::string text;
+  for (const auto& run : plan_.runs) {
+    if (const auto line = find(run)) text += runs::to_line(named_as(*line, run)) + "\n";
+  }
+  const fs::path path = options_.out / io::kRecordedFile;
+  if (!text.empty()) return io::write_file_atomic(path, text);
+  std::error_code none;
+  fs::remove(path, none);  // of an earlier command: no longer true
+}
+
+void Sweep::append_recorded(const PlannedRun& run, const runs::RecordLine& line) const {
+  const io::DirectoryLock one_at_a_time(options_.out, io::DirectoryLock::WhenHeld::wait);
+  io::JsonLinesWriter::open(options_.out / io::kRecordedFile, io::JsonLinesWriter::Mode::append)
+      .write(runs::to_line(named_as(line, run)));
+}
+
+void Sweep::note_failure(const PlannedRun& run, Exit code, const std::string& message, const SweepHooks& hooks) {
+  if (code == Exit::usage && is_held(options_.out / run.dir)) {
+    if (hooks.say) hooks.say(run.dir + ": another process trains it: left to that");
+    return;
+  }
+  if (code == Exit::usage && left_as_it_is(run)) return;  // and has ended meanwhile
+  failures_.push_back({run.dir, message, code});
+  if (hooks.say) hooks.say(fmt::format("{}: failed: {}", run.dir, message));
+}
+
+void Sweep::throw_failures() const {
+  std::vector<std::string> texts;
+  for (const Failure& failure : failures_) texts.push_back(failure.dir + ": " + failure.message);
+  throw Error(failures_.front().code,
+              fmt::format("{} of {} runs failed: {}", failures_.size(), plan_.runs.size(), join(texts, "; ")));
+}
+
+RunResult train_planned(const PlannedRun& run, const fs::path& dir, const RunHooks& hooks, bool fresh) {
+  try {
+    const auto status = run_status(dir);
+    const bool again = fresh && has_ended(status) && !is_of_this_build(dir);
+    if (!status || again) return start_run(run.config, dir, again, run.variant, hooks);
+    const std::string wanted = config_text(kept_config(run.config));
+    if (io::read_file(dir / io::kConfigFile) != wanted) {
+      const io::DirectoryLock nobody_trains_it(dir);
+      io::write_file_atomic(dir / io::kConfigFile, wanted);
+    }
+    return resume_run(dir, hooks);
+  } catch (const DivergedError& diverged) {  // a result of the sweep, not its end
+    if (hooks.observer != nullptr) hooks.observer->warned(diverged.what());
+    return {RunStatus::diverged, 0};
+  }
+}
+
+}  // namespace siamese::train

@@ -1,0 +1,226 @@
+#!/usr/bin/env python3
+"""The page of `siamese report`, in a real browser: three unrelated runs compared, at the width of a desk and of a hand.
+
+    tests/browser/run.py --binary build/release/siamese [--keep FOLDER]
+
+Trains three tiny runs, writes one page about them and asks Chromium (devtools.py): no error in the console, no request,
+nothing wider than the window; then drives it as a reader would: zoom by dragging, back, axes from log to linear, the
+horizontal axis by another measure, variants switched off and on, a table sorted, keys, the tooltip. --keep also leaves
+the pages and pictures of them.
+"""
+
+import argparse
+import base64
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+import devtools
+
+TINY = ["model.width=16", "model.blocks=2", "model.heads=2", "train.batch=4", "train.steps=40", "train.eval_every=10",
+        "train.record_every=10", "eval.batches=1", "engine.threads=1"]
+RUNS = {
+    "pre": ["arithmetic-small", "model.residual=pre", "model.context=24", "data.digits=1", "eval.problems=2"],
+    "wide": ["arithmetic-small", "model.residual=siamese", "model.width=32", "model.context=24", "data.digits=1", "eval.problems=2",
+             "optim.lr=5e-3", "train.steps=60"],
+    "images": ["vit-micro", "model.residual=siamese"],
+}
+
+# What the tests ask the page for, by what a reader sees: a chart by its title, a button by its words.
+HELPERS = """
+window.card = (title) => [...document.querySelectorAll('.card.chart')].find(card => card.querySelector('h3').textContent === title);
+window.button = (within, text) => [...within.querySelectorAll('button')].find(one => one.textContent.trim() === text);
+window.place = (node) => { node.scrollIntoView({block: 'center'}); const box = node.getBoundingClientRect();
+  return {x: box.x, y: box.y, width: box.width, height: box.height}; };
+window.ticks = (title, axis) => [...window.card(title).querySelectorAll('.plot svg text')].map(one => one.textContent);
+window.lines = (title) => [...window.card(title).querySelectorAll('.plot svg [data-group] path, .plot svg path[data-group]')].map(one => one.getAttribute('d'));
+"""
+
+WIDE, NARROW = 1400, 400
+
+
+def siamese(*words, folder):
+    result = subprocess.run([OPTIONS.binary, *map(str, words)], cwd=folder, capture_output=True, text=True, check=False)
+    if result.returncode != 0:
+        raise AssertionError(f"siamese {' '.join(map(str, words))}: exit code {result.returncode}: {result.stderr}")
+    return result.stdout
+
+
+class ReportInABrowser(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.temporary = tempfile.TemporaryDirectory(prefix="siamese_report_")
+        cls.folder = pathlib.Path(OPTIONS.keep or cls.temporary.name)
+        cls.folder.mkdir(parents=True, exist_ok=True)
+        for name, words in RUNS.items():
+            own = {word.split("=")[0] for word in words}
+            rest = [word for word in TINY if word.split("=")[0] not in own]
+            siamese("train", *words, *rest, "--quiet", "--overwrite", "--out", name, folder=cls.folder)
+        siamese("report", *RUNS, "--out", "page.html", "--csv", "table.csv", folder=cls.folder)
+        siamese("report", "pre", folder=cls.folder)
+        cls.browser = devtools.Browser()
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.browser.__exit__()
+        cls.temporary.cleanup()
+
+    def open(self, width, file="page.html"):
+        page = devtools.Page(self.browser, width)
+        page.open(self.folder / file)
+        page.ask(HELPERS)
+        self.addCleanup(lambda: self.assertEqual(page.complaints(), []))
+        return page
+
+    def picture(self, page, name):
+        if not OPTIONS.keep:
+            return
+        shot = page.call("Page.captureScreenshot", captureBeyondViewport=True)
+        (self.folder / name).write_bytes(base64.b64decode(shot["data"]))
+
+    def press(self, page, card, text):
+        box = page.ask(f"place(button(card({card!r}), {text!r}))")
+        page.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+
+    def too_wide(self, page):
+        """What sticks out to the right of the window, and does not scroll within its own box."""
+        return page.ask("""[...document.querySelectorAll('body *')].filter(node => {
+          const box = node.getBoundingClientRect();
+          if (!box.width || box.right <= window.innerWidth + 1) return false;
+          for (let up = node.parentElement; up; up = up.parentElement)
+            if (['auto', 'scroll', 'hidden'].includes(getComputedStyle(up).overflowX)) return false;
+          return !node.closest('svg') || node.tagName === 'svg';
+        }).map(node => node.tagName + '.' + node.className).slice(0, 5)""")
+
+    def test_both_widths_show_everything_without_overflow(self):
+        for width in (WIDE, NARROW):
+            for file in ("page.html", "pre/report.html"):
+                with self.subTest(width=width, file=file):
+                    page = self.open(width, file)
+                    self.assertLessEqual(page.ask("document.documentElement.scrollWidth"), width)
+                    self.assertEqual(self.too_wide(page), [])
+                    self.assertTrue(page.ask("card('Loss') !== undefined && lines('Loss').length > 0"))
+                    self.picture(page, f"{file.replace('/', '-')}-{width}.png")
+
+    def test_a_comparison_names_every_run(self):
+        page = self.open(WIDE)
+        self.assertEqual(page.ask("document.querySelector('h1').textContent"), "3 runs compared")
+        self.assertEqual(page.ask("document.querySelector('.kicker').textContent"), "siamese \u00b7 comparison")
+        words = page.ask("document.body.textContent")
+        for name in RUNS:
+            self.assertIn(name, words)
+        self.assertEqual(page.ask("document.querySelectorAll('.family').length"), 2)  # text and images share no chart
+
+    def test_dragging_zooms_and_goes_back(self):
+        for width in (WIDE, NARROW):
+            with self.subTest(width=width):
+                page = self.open(width)
+                before = page.ask("lines('Loss')")
+                box = page.ask("place(card('Loss').querySelector('.plot'))")
+                middle = box["y"] + box["height"] / 2
+                page.drag((box["x"] + box["width"] * 0.4, middle), (box["x"] + box["width"] * 0.7, middle))
+                zoomed = page.ask("lines('Loss')")
+                self.assertNotEqual(zoomed, before)
+                self.assertFalse(page.ask("button(card('Loss'), 'Reset zoom').hidden"))
+                self.press(page, "Loss", "Reset zoom")
+                self.assertEqual(page.ask("lines('Loss')"), before)
+                self.assertTrue(page.ask("button(card('Loss'), 'Reset zoom').hidden"))
+
+    def test_axes_switch_between_log_and_linear(self):
+        page = self.open(WIDE)
+        before = page.ask("lines('Loss')")
+        for group in ("Vertical axis", "Horizontal axis"):
+            choice = f"card('Loss').querySelector('[aria-label=\"{group}\"]')"
+            pressed = f"[...{choice}.querySelectorAll('button')].map(one => one.getAttribute('aria-pressed')).indexOf('true')"
+            at = page.ask(pressed)
+            other = "Log" if at == 0 else "Linear"
+            box = page.ask(f"place(button({choice}, {other!r}))")
+            page.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+            self.assertEqual(page.ask(pressed), 1 - at)
+            after = page.ask("lines('Loss')")
+            self.assertNotEqual(after, before)
+            before = after
+
+    def test_the_horizontal_axis_has_other_measures(self):
+        page = self.open(WIDE)
+        choice = "card('Loss').querySelector('[aria-label=\"Loss against\"]')"
+        names = page.ask(f"{choice} ? [...{choice}.querySelectorAll('button')].map(one => one.textContent) : []")
+        labels = set()
+        for name in names:
+            box = page.ask(f"place(button({choice}, {name!r}))")
+            page.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+            self.assertTrue(page.ask("lines('Loss').length > 0"), name)
+            labels.add(tuple(page.ask("ticks('Loss')")))
+        self.assertEqual(len(labels), len(names))
+
+    def test_variants_are_switched_off_and_on(self):
+        page = self.open(WIDE)
+        chip = "document.querySelector('.legend .chip.variant')"
+        whole = page.ask("lines('Loss').length")
+        box = page.ask(f"place({chip})")
+        page.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+        self.assertEqual(page.ask(f"{chip}.getAttribute('aria-pressed')"), "false")
+        self.assertLess(page.ask("lines('Loss').length"), whole)
+        page.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+        self.assertEqual(page.ask("lines('Loss').length"), whole)
+        for words, count in (("None", 0), ("All", whole)):
+            box = page.ask(f"place(button(document.querySelector('.legend'), {words!r}))")
+            page.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+            self.assertEqual(page.ask("lines('Loss').length"), count)
+
+    def test_the_training_curve_is_switched_off(self):
+        page = self.open(WIDE)
+        before = page.ask("lines('Loss').length")
+        self.press(page, "Loss", "Train")
+        self.assertLess(page.ask("lines('Loss').length"), before)
+
+    def test_the_pointer_and_the_keys_read_values(self):
+        page = self.open(WIDE)
+        box = page.ask("place(card('Loss').querySelector('.plot'))")
+        page.mouse("mouseMoved", box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+        page.settle()
+        tooltip = "card('Loss').querySelector('.tooltip')"
+        self.assertFalse(page.ask(f"{tooltip}.hidden"))
+        first = page.ask(f"{tooltip}.textContent")
+        self.assertIn("tep ", first)
+        page.ask("card('Loss').querySelector('.plot').focus()")
+        for kind in ("keyDown", "keyUp"):
+            page.call("Input.dispatchKeyEvent", type=kind, key="ArrowRight", code="ArrowRight", windowsVirtualKeyCode=39)
+        page.settle()
+        self.assertNotEqual(page.ask(f"{tooltip}.textContent"), first)
+
+    def test_a_table_is_sorted_by_its_head(self):
+        page = self.open(WIDE)
+        column = "[...document.querySelectorAll('table.data tbody')][0]"
+        head = "[...document.querySelectorAll('table.data')][0].querySelector('thead button')"
+        names = f"[...{column}.rows].map(row => row.cells[0].textContent)"
+        orders = []
+        for _ in range(2):
+            box = page.ask(f"place({head})")
+            page.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+            orders.append(page.ask(names))
+        self.assertEqual(orders[0], sorted(orders[0]))
+        self.assertEqual(orders[1], orders[0][::-1])
+
+    def test_the_table_stands_in_a_file(self):
+        rows = (self.folder / "table.csv").read_text().splitlines()
+        self.assertTrue(rows[0].startswith("family,variant,lr,runs,"))
+        self.assertEqual(len(rows), 4)
+
+    def test_an_error_of_the_script_would_be_seen(self):
+        page = devtools.Page(self.browser, WIDE)
+        broken = self.folder / "broken.html"
+        broken.write_text((self.folder / "page.html").read_text().replace("build();\n", "build(); missing();\n"))
+        page.open(broken)
+        self.assertIn("missing is not defined", " ".join(page.complaints()))
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--binary", required=True, type=lambda path: str(pathlib.Path(path).resolve()))
+    parser.add_argument("--keep", help="a folder for the pages and pictures of them")
+    OPTIONS, rest = parser.parse_known_args()
+    unittest.main(argv=[sys.argv[0], *rest])
