@@ -94,7 +94,7 @@ void Trainer::fork() {
     // Averages that the other run did not keep start from its weights.
     const WeightAverage none(0, model_->parameters());
     const bool averaged = is_there(checkpoint / io::kAverageFile);
-    TrainerState other = load_checkpoint(checkpoint, config_.model, {*model_, optimizer_, averaged ? average_ : none});
+    TrainerState other = load_checkpoint(checkpoint, config_.model, {*model_, *optimizer_, averaged ? average_ : none});
     state_.position = state_.forked_position = other.position;
     state_.applied_steps = state_.forked_steps = other.applied_steps;
     const auto most = static_cast<size_t>(config_.train.skip_window);

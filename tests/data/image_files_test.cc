@@ -142,8 +142,11 @@ TEST(CifarSet, HundredIsToldByItsNames) {
   EXPECT_TRUE(class_names(config).empty());
   EXPECT_TRUE(has(open_error(config, Split::test, shape), "test.bin (CIFAR-100)"));
   const DataConfig nowhere = config_of(Source::cifar, folder / "nothing");
-  EXPECT_TRUE(has(open_error(nowhere, Split::train, shape), "nothing: expected data_batch_*.bin"));
+  EXPECT_TRUE(has(open_error(nowhere, Split::train, shape), "expected a folder, got nothing: no '"));
   EXPECT_EQ(sizes_of(nowhere).classes, 0);
+  std::filesystem::create_directory(folder / "empty");
+  const DataConfig empty = config_of(Source::cifar, folder / "empty");
+  EXPECT_TRUE(has(open_error(empty, Split::train, shape), "empty: expected data_batch_*.bin"));
 }
 
 // `count` PNG images of 8 x 8 per class; image i of class k is all 50 k + i.
