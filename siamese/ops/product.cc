@@ -113,6 +113,18 @@ at::Tensor multiply_in_parts(const at::Tensor& a, const at::Tensor& b) {
   return multiply(a, b, Side(rows, rows >= cols ? parts : 1), Side(cols, rows >= cols ? 1 : parts));
 }
 
+// Of a large product. A tile packs its rows of a and its columns of b: smaller ones are slower, larger ones leave cores
+// without work.
+struct Tiles {
+  static constexpr int64_t kRows = 256, kCols = 384;
+
+  Tiles(const at::Tensor& a, const at::Tensor& b)
+      : rows(a.size(0), a.size(0) / kRows), cols(b.size(1), b.size(1) / kCols) {}
+  bool are_enough() const { return rows.parts.parts * cols.parts.parts >= 4; }
+
+  Side rows, cols;
+};
+
 // a b. oneDNN sums an element over k in one order however rows and columns are cut, if there is more than one of each
 // and the left side is not transposed; MKL, which has the small products, and the large ones where it is faster, does
 // not.
@@ -122,7 +134,9 @@ at::Tensor matrix_product(const at::Tensor& a, const at::Tensor& b) {
   const bool half = a.scalar_type() == at::kBFloat16;
   const bool known = a.scalar_type() == at::kFloat || (half && kernels::has_bfloat16_products());
   const bool large = a.size(0) * a.size(1) * b.size(1) >= kWorthOneDnn && known;
-  if (large && !half && kernels::prefers_mkl() && at::hasMKL()) return multiply_in_tiles(a, b);
+  // Long sums into few columns are less exact by MKL: what is narrow stays oneDNN's.
+  const bool by_mkl = large && !half && kernels::prefers_mkl() && at::hasMKL();
+  if (by_mkl && Tiles(a, b).are_enough()) return multiply_in_tiles(a, b);
   const bool in_order = a.is_contiguous() && a.size(0) > 1 && b.size(1) > 1;
   const bool rounds_parts = half && may_cut_sum(a, b);  // which would not be one rounding
   if (large && in_order && !rounds_parts && onednn_linear() != nullptr) return onednn_product_in_order(a, b);
@@ -169,10 +183,8 @@ at::Tensor few_rows_product(const at::Tensor& x, const at::Tensor& w) {
 }  // namespace
 
 at::Tensor multiply_in_tiles(const at::Tensor& a, const at::Tensor& b) {
-  // A tile packs its rows of a and its columns of b: smaller ones are slower, larger ones leave cores without work.
-  constexpr int64_t kTileRows = 256, kTileCols = 384, kFewTiles = 4;
-  const Side rows(a.size(0), a.size(0) / kTileRows), cols(b.size(1), b.size(1) / kTileCols);
-  return rows.parts.parts * cols.parts.parts < kFewTiles ? multiply_in_parts(a, b) : multiply(a, b, rows, cols);
+  const Tiles tiles(a, b);
+  return tiles.are_enough() ? multiply(a, b, tiles.rows, tiles.cols) : multiply_in_parts(a, b);
 }
 
 at::Tensor times_transposed(const at::Tensor& x, const at::Tensor& w) {

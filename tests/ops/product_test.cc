@@ -55,8 +55,8 @@ TEST(Product, ARowAmongFewHasTheBitsItHasAlone) {
 
 // On every CPU, whichever library it prefers: tiles, parts where there would be few, and sizes that are no multiples.
 TEST(Product, InTilesIsTheProductAtAnyThreadCount) {
-  for (const auto& [rows, k, cols] :
-       std::vector<std::array<int64_t, 3>>{{1100, 70, 800}, {513, 33, 1537}, {300, 300, 300}, {17, 40, 3000}}) {
+  for (const auto& [rows, k, cols] : std::vector<std::array<int64_t, 3>>{
+           {1100, 70, 800}, {513, 33, 1537}, {512, 33001, 800}, {300, 300, 300}, {17, 40, 3000}}) {
     const at::Tensor a = randn({rows, k}, 1), b = randn({k, cols}, 2);
     const at::Tensor left = a.to(at::kFloat), right = b.t().contiguous().t().to(at::kFloat);
     testing::expect_relative(multiply_in_tiles(left, right), at::mm(a, b), 1e-5, "tiles");

@@ -99,6 +99,7 @@ const std::vector<Key>& table() {
       {"init.std", "0.1"},
       {"init.cut", "2"},
       {"init.from", "a/run"},
+      {"init.optimizer", "true", "", {"init.from=a/run"}},
       {"data.train", "elsewhere", kFiles},
       {"data.val", "elsewhere", kFiles},
       {"data.val_fraction", "0.2", "text tokens folder latents"},
