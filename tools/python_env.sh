@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # A Python environment for building and testing siamesenorm, build/python-env: it sees the torch of .venv by a .pth file
-# (no second download), and has of its own only what is named here.  tools/python_env.sh [PACKAGE...]
+# (no second download), and has of its own only what is named here.  tools/python_env.sh [NAME==VERSION...]
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 env=build/python-env
@@ -12,8 +12,10 @@ if ! "$env/bin/python" -c 'import torch' 2>/dev/null; then
   shared=$(.venv/bin/python -c 'import sysconfig; print(sysconfig.get_paths()["purelib"])')
   printf '%s\n' "$shared" >"$("$env/bin/python" -c 'import sysconfig; print(sysconfig.get_paths()["purelib"])')/torch.pth"
 fi
-for package in scikit-build-core "$@"; do
-  "$env/bin/python" -m pip show -q "$package" 2>/dev/null && continue
+for package in scikit-build-core==1.1.1 "$@"; do
+  "$env/bin/python" -c 'import importlib.metadata as m, sys
+name, version = sys.argv[1].split("==")
+sys.exit(m.version(name) != version)' "$package" 2>/dev/null && continue
   "$env/bin/python" -m pip install --disable-pip-version-check -q "$package" >"$log" 2>&1 || {
     echo "python_env: error: the Python package $package could not be installed; see $log" >&2
     exit 1
