@@ -136,7 +136,8 @@ TEST_F(ConvertVerb, AFolderForTransformersCarriesItsCodeAndTokenizer) {
   converted("out --from hf --to siamese -o back");
   EXPECT_EQ(contents("back"), contents("run/step6"));
   write("out/config.json", R"({"model_type": "siamesenorm", "model": {"width": [1]}})");
-  expect_refusal("convert out --from hf --to siamese -o x", 3, "model.width: expected a number, text, true or false");
+  expect_refusal("convert out --from hf --to siamese -o x", 3,
+                 "model.width: expected a number, text, true, false or a section");
   write("out/config.json", R"({"model_type": "siamesenorm"})");
   expect_refusal("convert out --from hf --to siamese -o x", 3, "model: expected the model section");
   train("model.residual=peri", "peri");
