@@ -3,6 +3,7 @@
 // takes the place of an older one with the same hash. One thread's own.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <string_view>
@@ -75,7 +76,7 @@ class WordCache {
     slot.length = static_cast<uint16_t>(key.length);
     slot.count = static_cast<uint16_t>(count);
     if (count <= kInside) {
-      std::memcpy(slot.ids, ids, count * sizeof *ids);
+      std::copy_n(ids, count, slot.ids);  // ids may be null where there are none
     } else {
       slot.ids[0] = static_cast<uint32_t>(more_.size());
       more_.insert(more_.end(), ids, ids + count);

@@ -37,7 +37,10 @@ TEST(Yaml, ADuplicateKeyIsRefused) {
 }
 
 TEST(Yaml, AliasesAreRefusedBeforeTheyCanMultiply) {
-  EXPECT_EQ(error_of("a: &x [1]\nb: *x\n"), "demo.yaml:2: aliases (*name) are not supported: write the value again");
+  EXPECT_EQ(
+      error_of("a: &x [1]\nb: *x\n"),
+      "demo.yaml:2: aliases (*name) are not supported: write the value again; a pattern of files that begins with * "
+      "stands in quotes: \"*.txt\"");
   std::ostringstream bomb;
   bomb << "a0: &a0 [x, x, x, x, x, x, x, x, x]\n";
   for (int i = 1; i < 12; ++i) {
