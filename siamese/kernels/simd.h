@@ -22,8 +22,7 @@ std::string simd_name(int64_t target);
 bool has_bfloat16_products();
 bool has_amx();
 
-// Whether MKL's large products of floats are faster than oneDNN's: on x86 without AVX-512 (measured on Zen 3 by
-// benchmarks/products.py: 170 to 182 GFLOP/s against 120 to 158).
+// Whether MKL's large products of floats are faster than oneDNN's: on x86 without AVX-512 (docs/performance.md).
 bool prefers_mkl();
 
 // For tests: makes every kernel use this target (one of simd_targets()), and the best one again after 0.
