@@ -21,6 +21,7 @@ void add_weights(py::module_& module);
 void add_configs(py::module_& module);
 void add_models(py::module_& module);
 void add_training(py::module_& module);
+void add_sweeps(py::module_& module);
 void add_records(py::module_& module);
 void add_conversion(py::module_& module);
 

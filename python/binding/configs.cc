@@ -67,7 +67,8 @@ train::RunConfig asked_config(const std::string& source, bool is_text, const std
   }
   for (const char* key : {"variants", "grid", "sweep"}) {
     if (value.is_map() && value.find(key) != nullptr) {
-      throw UsageError((is_text ? "config" : source) + ": is a sweep, not one run: `siamese sweep` trains it");
+      throw UsageError((is_text ? "config" : source) +
+                       ": is a sweep, not one run: siamesenorm.sweep and `siamese sweep` train it");
     }
   }
   return train::read_config(value);

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "python/binding/configs.h"
+#include "python/binding/python_scheme.h"
 
 #include <ATen/ATen.h>
 #include <c10/core/GradMode.h>
@@ -117,6 +118,10 @@ double EngineModel::targets_of(const models::Inputs& inputs) const {
 
 models::Losses EngineModel::losses(const Tensors& parameters, const TensorsByName& buffers,
                                    const models::Inputs& inputs, models::LossOptions options) const {
+  if (options.stack.recompute_every > 0 && config_.residual == kPythonScheme) {
+    throw UsageError("recompute: expected 0 for a scheme in Python, whose parameters the engine does not know, got " +
+                     std::to_string(options.stack.recompute_every));
+  }
   options.normalizer = targets_of(inputs);
   return with(parameters, buffers, [&] { return model_->losses(inputs, options); });
 }

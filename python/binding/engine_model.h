@@ -32,6 +32,7 @@ struct Asked {
 class EngineModel {
  public:
   // `config`: resolved. `least_context`: of a model with rotary positions, which may see more than it was trained with.
+  // A model whose scheme is written in Python is made under a PythonSchemeGuard.
   EngineModel(const std::string& config, int64_t least_context);
 
   at::Tensor forward(const Tensors& parameters, const TensorsByName& buffers, const at::Tensor& x,

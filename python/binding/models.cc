@@ -4,6 +4,7 @@
 #include "python/binding/binding.h"
 #include "python/binding/configs.h"
 #include "python/binding/engine_model.h"
+#include "python/binding/python_scheme.h"
 
 #include "siamese/base/check.h"
 #include "siamese/models/registry.h"
@@ -24,7 +25,9 @@ NamedTensors tensors_of(const models::Model& model) {
   return list;
 }
 
-NamedTensors fresh_model(const std::string& text) {
+NamedTensors fresh_model(const std::string& text, py::object verbs) {
+  const PythonSchemeGuard scheme(std::move(verbs));
+  const py::gil_scoped_release others_go_on;
   const train::RunConfig config = stored_config(text);
   if (!config.init.from.empty()) {
     throw UsageError("init.from: expected nothing for a model with fresh weights, got " + config.init.from +
@@ -48,6 +51,11 @@ void save_model(const std::string& text, const TensorsByName& tensors, const std
   }
   const auto model = models::make_model(config.model, config.init, nn::Parameters(tensors));
   train::save_weights(folder, config, *model, overwrite);
+}
+
+std::unique_ptr<EngineModel> bound_model(const std::string& config, int64_t least_context, py::object verbs) {
+  const PythonSchemeGuard scheme(std::move(verbs));
+  return std::make_unique<EngineModel>(config, least_context);
 }
 
 double weight_of(const std::string& name, double value) {
@@ -106,7 +114,7 @@ std::vector<std::vector<int64_t>> generate(const EngineModel& model, const Tenso
 void add_models(py::module_& module) {
   using no_gil = py::call_guard<py::gil_scoped_release>;
   py::class_<EngineModel>(module, "EngineModel")
-      .def(py::init<const std::string&, int64_t>(), py::arg("config"), py::arg("least_context"))
+      .def(py::init(&bound_model), py::arg("config"), py::arg("least_context"), py::arg("verbs") = py::none())
       .def("forward", &EngineModel::forward, py::arg("parameters"), py::arg("buffers"), py::arg("x"),
            py::arg("timesteps"), py::arg("labels"), no_gil())
       .def("hidden", &EngineModel::hidden, py::arg("parameters"), py::arg("buffers"), py::arg("x"), no_gil())
@@ -115,7 +123,7 @@ void add_models(py::module_& module) {
            py::arg("training"), py::arg("terms"), no_gil())
       .def("generate", &generate, py::arg("parameters"), py::arg("buffers"), py::arg("prompts"), py::arg("max_tokens"),
            py::arg("temperature"), py::arg("top_k"), py::arg("top_p"), py::arg("seed"), py::arg("stop"), no_gil());
-  module.def("fresh_model", &fresh_model, py::arg("text"), no_gil());
+  module.def("fresh_model", &fresh_model, py::arg("text"), py::arg("verbs") = py::none());
   module.def("load_model", &load_model, py::arg("path"), py::arg("averaged"), no_gil());
   module.def("save_model", &save_model, py::arg("text"), py::arg("tensors"), py::arg("folder"), py::arg("overwrite"),
              no_gil());

@@ -8,6 +8,7 @@ PYBIND11_MODULE(_binding, module) {
   siamese::python::add_configs(module);
   siamese::python::add_models(module);
   siamese::python::add_training(module);
+  siamese::python::add_sweeps(module);
   siamese::python::add_records(module);
   siamese::python::add_conversion(module);
 }

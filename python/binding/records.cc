@@ -5,7 +5,9 @@
 #include <pybind11/numpy.h>
 
 #include "siamese/base/check.h"
+#include "siamese/report/judgement.h"
 #include "siamese/report/reader.h"
+#include "siamese/report/report.h"
 
 namespace siamese::python {
 namespace {
@@ -69,8 +71,58 @@ py::dict read_run(const std::string& path) {
   return record;
 }
 
+// A row for each planned run.
+py::dict runs_of(const std::vector<report::RunRecord>& runs) {
+  py::dict columns;
+  const auto add = [&](const std::string& name, const auto& value_of) {
+    std::vector<std::decay_t<decltype(value_of(runs.front()))>> values;
+    for (const auto& run : runs) values.push_back(value_of(run));
+    if constexpr (std::is_arithmetic_v<typename decltype(values)::value_type>) {
+      columns[py::str(name)] = column(values);
+    } else {
+      columns[py::str(name)] = py::module_::import("numpy").attr("array")(values);
+    }
+  };
+  using Run = const report::RunRecord&;
+  add("dir", [](Run run) { return run.dir; });
+  add("variant", [](Run run) { return run.variant; });
+  add("family", [](Run run) { return run.family; });
+  add("lr", [](Run run) { return run.lr; });
+  add("seed", [](Run run) { return run.seed; });
+  add("status", [](Run run) { return std::string(report::state_text(run.state)); });
+  add("step", [](Run run) { return run.step; });
+  add("val_loss", [](Run run) { return run.final_val_loss(); });
+  add("train_loss", [](Run run) { return run.final_train_loss(); });
+  add("accuracy", [](Run run) { return run.final_accuracy(); });
+  add("seconds", [](Run run) { return run.seconds(); });
+  std::map<std::string, double> measured;
+  for (const auto& run : runs) measured.merge(run.final_measures());
+  for (const auto& [name, unused] : measured) {
+    add(name, [key = name](Run run) {
+      const auto measures = run.final_measures();
+      const auto found = measures.find(key);
+      return found != measures.end() ? found->second : report::kMissing;
+    });
+  }
+  return columns;
+}
+
+py::dict read_sweep(const std::string& path) {
+  report::Collection collection = report::read_collection(path);
+  if (!collection.is_sweep) throw UsageError(path + ": is a run, not the folder of a sweep: read_run reads it");
+  py::dict record;
+  record["name"] = collection.name;
+  record["runs"] = runs_of(report::judge(std::move(collection.runs)));
+  record["csv"] = report::results_csv({path});
+  record["summary"] = report::summary_table(path);
+  return record;
+}
+
 }  // namespace
 
-void add_records(py::module_& module) { module.def("read_run", &read_run, py::arg("path")); }
+void add_records(py::module_& module) {
+  module.def("read_run", &read_run, py::arg("path"));
+  module.def("read_sweep", &read_sweep, py::arg("path"));
+}
 
 }  // namespace siamese::python

@@ -1,6 +1,7 @@
 // The four verbs of every scheme as functions of tensors.
 #include "python/binding/binding.h"
 #include "python/binding/engine_model.h"
+#include "python/binding/python_scheme.h"
 #include "python/binding/scheme_keys.h"
 
 #include <ATen/ATen.h>
@@ -108,13 +109,16 @@ std::tuple<std::string, double, double, double, bool> hints(const std::string& k
 
 std::map<std::string, std::string> list_schemes() {
   std::map<std::string, std::string> equations;
-  for (const auto& scheme : residual::schemes()) equations[scheme.doc.name] = scheme.doc.equation;
+  for (const auto& scheme : residual::schemes()) {
+    if (scheme.doc.name != kPythonScheme) equations[scheme.doc.name] = scheme.doc.equation;
+  }
   return equations;
 }
 
 }  // namespace
 
 void add_schemes(py::module_& module) {
+  register_python_scheme();
   using no_gil = py::call_guard<py::gil_scoped_release>;
   module.def("open", &open, py::arg("key"), py::arg("parameters"), py::arg("x"), no_gil());
   module.def("read", &read, py::arg("key"), py::arg("site"), py::arg("parameters"), py::arg("streams"), no_gil());

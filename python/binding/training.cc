@@ -12,16 +12,16 @@ namespace {
 py::dict train_run(const std::string& text, const std::string& out, bool overwrite, py::object watcher) {
   const train::RunConfig config = stored_config(text);
   if (out.empty()) throw UsageError("out: expected a folder to make, got nothing");
-  py::dict told = run_watched(std::move(watcher), [&](const train::RunHooks& hooks) {
-    return train::start_run(config, out, overwrite, "", hooks);
+  py::dict told = run_watched(std::move(watcher), [&](Watcher& watching) {
+    return train::start_run(config, out, overwrite, "", watching.hooks());
   });
   told["dir"] = out;
   return told;
 }
 
 py::dict resume_run(const std::string& run, bool accept_changed_data, py::object watcher) {
-  py::dict told = run_watched(std::move(watcher), [&](const train::RunHooks& hooks) {
-    return train::resume_run(run, hooks, accept_changed_data);
+  py::dict told = run_watched(std::move(watcher), [&](Watcher& watching) {
+    return train::resume_run(run, watching.hooks(), accept_changed_data);
   });
   told["dir"] = run;
   return told;

@@ -41,7 +41,12 @@ class Watcher : public train::Observer {
     raised_.reset();
   }
 
+  train::RunHooks hooks() {
+    return {this, [this] { return stop_signal(); }};
+  }
+
   void started(const std::string& what) override { say("started", what); }
+  void said(const std::string& what) { say("said", what); }  // of a sweep
   void saved(const std::filesystem::path& checkpoint) override { say("saved", checkpoint.string()); }
   void warned(const std::string& message) override {
     const py::gil_scoped_acquire gil;
@@ -121,7 +126,7 @@ py::dict run_watched(py::object function, Run run) {
   {
     const py::gil_scoped_release others_go_on;
     const EngineAsBefore as_before;
-    result = run(train::RunHooks{&watcher, [&] { return watcher.stop_signal(); }});
+    result = run(watcher);
   }
   watcher.rethrow();
   py::dict told;

@@ -15,7 +15,7 @@ from .groups import KINDS, init_, param_groups, parameter_kinds
 from .kernels import kernel_counts, register_kernels
 from .model import Model, load, save
 from .patch import Patched, patch
-from .runs import read_run, report, resume, train
+from .runs import read_run, read_sweep, report, resume, sweep, train
 from .scheme import Scheme, Site, Streams, canonical_scheme, schemes
 from .stack import Junction, ResidualStack
 
@@ -45,9 +45,11 @@ __all__ = [
     "parameter_kinds",
     "patch",
     "read_run",
+    "read_sweep",
     "report",
     "resume",
     "save",
     "schemes",
+    "sweep",
     "train",
 ]

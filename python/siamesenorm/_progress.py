@@ -66,7 +66,7 @@ def text_of(what: str, numbers: dict[str, Any]) -> str:
         )
     if what == "evaluated":
         return f"step {numbers['step']}: held-out loss {numbers['loss']:.4f}, {numbers['measures']}"
-    return f"{what}: {numbers['text']}" if what != "started" else str(numbers["text"])
+    return str(numbers["text"]).strip() if what in ("started", "said") else f"{what}: {numbers['text']}"
 
 
 def shown(file: TextIO) -> Line:

@@ -11,7 +11,10 @@ from torch import Tensor
 
 from ._config import FOLDERS, Config, as_overrides, as_source
 from ._native import binding
+from ._prototype import MakeScheme, Verbs, made_by
 from ._tree import Node, attach, tensor_at
+from .errors import UsageError
+from .scheme import Scheme
 
 
 class Model(Node):
@@ -19,6 +22,9 @@ class Model(Node):
 
     config: a recipe, a YAML file or a dict ({"model": {"width": 64, ...}, ...}); overrides as keywords
     (`model__residual="pre"`). Initial weights are those with which `siamese train` would start: of `train.seed`.
+    scheme: one that is being invented, in place of model.residual: a class derived from `Scheme`, or a function
+    (width, blocks) that makes one. It becomes `model.scheme`, its parameters learn with the others, and everything
+    else stays the engine's: sublayers, losses, generation.
 
     Parameters have the engine's names (docs/checkpoints.md), so that `state_dict()` is what model.safetensors holds.
     `model.config` is the resolved config, `model.family` one of lm, moe, vit, dit.
@@ -28,14 +34,24 @@ class Model(Node):
         self,
         config: Config,
         *,
+        scheme: MakeScheme | None = None,
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
         **overrides: Any,
     ) -> None:
         super().__init__()
         source, is_text = as_source(config)
+        if scheme is not None:
+            if {"model__residual", "model.residual"} & overrides.keys():
+                raise UsageError("scheme: expected it or model.residual, got both")
+            overrides["model.residual"] = "python"
         text = binding().resolve_config(source, is_text, as_overrides(overrides), FOLDERS)
-        self._build(text, binding().fresh_model(text), 0, device, dtype)
+        made = None
+        if scheme is not None:
+            shape = binding().config_dict(text)["model"]
+            made = made_by(scheme, shape["width"], shape["blocks"])
+        tensors = binding().fresh_model(text, None if made is None else Verbs(made))
+        self._build(text, tensors, 0, device, dtype, made)
 
     def _build(
         self,
@@ -44,10 +60,12 @@ class Model(Node):
         context: int,
         device: torch.device | str | None,
         dtype: torch.dtype | None,
+        scheme: Scheme | None = None,
     ) -> None:
         self._text = text
         self._context = context
-        self._engine = binding().EngineModel(text, context)
+        self.scheme = scheme
+        self._bind()
         self.config: dict[str, Any] = binding().config_dict(text)
         self.family: str = self.config["model"]["family"]
         self.step = 0
@@ -60,6 +78,11 @@ class Model(Node):
             else:
                 self._paths.append(tuple(name.split(".")))
         self.to(device=device or torch.get_default_device(), dtype=dtype or torch.get_default_dtype())
+
+    def _bind(self) -> None:
+        """The engine's side: shapes only, so it is made again for a copy."""
+        verbs = None if self.scheme is None else Verbs(self.scheme)
+        self._engine = binding().EngineModel(self._text, self._context, verbs)
 
     def _values(self) -> list[Tensor]:
         return [tensor_at(self, path) for path in self._paths]
@@ -101,8 +124,8 @@ class Model(Node):
         lm, moe: x are tokens int64 [batch, n + 1], weights [batch, n] says which targets count; the mean over those.
         vit: images and labels int64 [batch], or targets [batch, classes]; dit: images and labels.
         In train mode drop-path and label dropout act; what is drawn for a sample is a function of `seed` and of its
-        `position` in the run. recompute: blocks per segment computed again in backward. terms: z_loss, balance_loss,
-        router_z_loss, the weights of further terms.
+        `position` in the run. recompute: blocks per segment computed again in backward (not with a scheme in Python).
+        terms: z_loss, balance_loss, router_z_loss, the weights of further terms.
         """
         given = (x, labels, weights, targets, position, seed, recompute, self.training, terms)
         return dict(self._engine.losses(self._values(), self._buffers_now(), *given))
@@ -134,16 +157,17 @@ class Model(Node):
 
     def __getstate__(self) -> dict[str, Any]:
         state = dict(self.__dict__)
-        del state["_engine"]  # shapes only: made again from the config
+        del state["_engine"]
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
-        self._engine = binding().EngineModel(self._text, self._context)
+        self._bind()
 
     def extra_repr(self) -> str:
         model = self.config["model"]
-        return f"{self.family}, {model['residual']}, width={model['width']}, blocks={model['blocks']}"
+        residual = model["residual"] if self.scheme is None else type(self.scheme).__name__
+        return f"{self.family}, {residual}, width={model['width']}, blocks={model['blocks']}"
 
 
 def load(
@@ -170,8 +194,12 @@ def load(
 def save(model: Model, folder: str | Path, *, overwrite: bool = False) -> None:
     """Writes config.yaml and model.safetensors, which every verb of the engine takes: `siamese eval FOLDER`.
 
-    Written aside and renamed as a whole. overwrite: an earlier folder of these two files is replaced.
+    Written aside and renamed as a whole. overwrite: an earlier folder of these two files is replaced. A model whose
+    scheme is in Python is refused: the engine could not read it; `torch.save(model.state_dict(), file)` keeps it.
     """
+    if model.scheme is not None:
+        name = type(model.scheme).__name__
+        raise UsageError(f"save: expected a scheme of the engine, got {name}, in Python: torch.save its state_dict()")
     tensors = {name: tensor_at(model, tuple(name.split("."))) for name in _names(model)}
     plain = {name: value.detach().cpu().contiguous() for name, value in tensors.items()}
     binding().save_model(model._text, plain, str(folder), overwrite)

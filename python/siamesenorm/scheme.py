@@ -64,7 +64,7 @@ class Hints(NamedTuple):
 
 
 class Scheme(nn.Module):
-    """A scheme prototyped in Python: derive, give it the four verbs, and hand the class to `ResidualStack`.
+    """A scheme prototyped in Python: derive, give it the four verbs, and hand the class to `ResidualStack` or `Model`.
 
     The engine's own schemes are one C++ file each; this is for finding out whether a new one is worth that.
     Parameters are ordinary ones of an nn.Module. `siamesenorm.testing.check_scheme` holds it to hand-written equations.

@@ -11,6 +11,7 @@ from torch.utils.checkpoint import checkpoint
 
 from . import _verbs
 from ._native import binding
+from ._prototype import MakeScheme, made_by
 from ._tree import Node, attach, tensor_at
 from .errors import UsageError
 from .scheme import BranchInit, Hints, Scheme, Site, Streams
@@ -103,7 +104,8 @@ class PythonJunction(Junction):
 class ResidualStack(nn.Module):
     """The residual path of a model of `blocks` blocks: two sites each, attention and ffn.
 
-    scheme: the text of one of the engine's schemes ("pre", "siamese(x=hybrid)"), or a class derived from `Scheme`.
+    scheme: the text of one of the engine's schemes ("pre", "siamese(x=hybrid)"), or a class derived from `Scheme`, or
+    a function (width, blocks) that makes one.
     width, blocks: of the streams; number of blocks.
     norm, eps, bias: "rms" or "layer"; added inside the root of every norm; whether norms have a shift.
     modulated: the caller scales and shifts what `read` returns and brings a final norm of its own (DiT).
@@ -115,7 +117,7 @@ class ResidualStack(nn.Module):
 
     def __init__(
         self,
-        scheme: str | type[Scheme],
+        scheme: str | MakeScheme,
         *,
         width: int,
         blocks: int,
@@ -151,10 +153,8 @@ class ResidualStack(nn.Module):
                 junction._take(name, kind, value.to(**where))
             self._add_junction(junction)
 
-    def _build_from_python(self, scheme: type[Scheme], device: Any, dtype: torch.dtype | None) -> None:
-        if not (isinstance(scheme, type) and issubclass(scheme, Scheme)):
-            raise UsageError(f"scheme: expected a text or a class derived from Scheme, got {scheme!r}")
-        made = scheme(self.width, self.blocks_count)
+    def _build_from_python(self, scheme: MakeScheme, device: Any, dtype: torch.dtype | None) -> None:
+        made = made_by(scheme, self.width, self.blocks_count)
         self.scheme = made.to(device=device, dtype=dtype)
         self.open = PythonEnd(made, "open")
         self.close = PythonEnd(made, "close")

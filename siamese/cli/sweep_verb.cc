@@ -48,15 +48,12 @@ struct Arguments {
 // smoke test perhaps, and they are kept out of it unless --record asks for them.
 fs::path record_file(const Arguments& arguments, const train::SweepPlan& plan) {
   if (!arguments.record.empty() || plan.record.empty()) return arguments.record;
-  for (const std::string& assignment : arguments.overrides) {
-    const bool of_engine = assignment.starts_with("engine=") && assignment.find("precision") == std::string::npos;
-    if (of_engine || !train::decides_result(assignment.substr(0, assignment.find('=')))) continue;
-    if (!arguments.quiet) {
-      std::fprintf(stderr, "%s: neither read nor written, because of %s\n", plan.record.c_str(), assignment.c_str());
-    }
-    return {};
+  const std::string deciding = train::deciding_override(arguments.overrides);
+  if (deciding.empty()) return plan.record;
+  if (!arguments.quiet) {
+    std::fprintf(stderr, "%s: neither read nor written, because of %s\n", plan.record.c_str(), deciding.c_str());
   }
-  return plan.record;
+  return {};
 }
 
 train::SweepPlan plan_of(const Arguments& arguments) {

@@ -11,7 +11,6 @@
 #include "siamese/base/check.h"
 #include "siamese/cli/paths.h"
 #include "siamese/cli/verbs.h"
-#include "siamese/data/random_tokens.h"
 #include "siamese/eval/difference.h"
 #include "siamese/io/strict_json.h"
 #include "siamese/ops/operand.h"
@@ -30,7 +29,7 @@ struct UpcycleArguments {
   bool json = false;
 };
 
-// What both models are asked: held-out samples of the source's own data, or random tokens when it cannot be read.
+// What both models are asked: held-out samples of the source's own data, or random ones when it cannot be read.
 struct Questions {
   std::unique_ptr<data::Batches> samples;
   std::string why_random;  // "" when they are the data's own
@@ -46,14 +45,10 @@ Questions open_questions(const train::RunConfig& config) {
   try {
     return {data::open_batches(config.data, data::Split::test, shape, 0), ""};
   } catch (const DataError& error) {
-    return {data::token_batches(data::random_tokens(shape.vocab, config.train.seed), shape.context), error.what()};
+    data::DataConfig random;
+    random.source = data::Source::random;
+    return {data::open_batches(random, data::Split::test, shape, config.train.seed), error.what()};
   }
-}
-
-const models::LanguageModel& language_model(const models::Model& model, const std::string& name) {
-  const auto* const lm = dynamic_cast<const models::LanguageModel*>(&model);
-  if (lm == nullptr) throw UsageError(name + ": upcycle needs a language model");
-  return *lm;
 }
 
 // What was done, for the two ways of telling it.
@@ -108,7 +103,8 @@ std::string to_text(const UpcycleReport& report) {
   text += fmt::format("{} -> {} parameters\n", report.source.model->parameters().count(),
                       report.result.model->parameters().count());
   if (!report.questions.why_random.empty()) {
-    text += fmt::format("no held-out data, random tokens instead: {}\n", report.questions.why_random);
+    text += fmt::format("no held-out data, random {} instead: {}\n", model.sees_images() ? "images" : "tokens",
+                        report.questions.why_random);
   }
   text += fmt::format("{}: largest difference of a logit {:.3g}, loss {:.6f} -> {:.6f}\n",
                       report.questions.samples->describe(), report.difference.max_logit, report.difference.loss_before,
@@ -128,7 +124,6 @@ void upcycle_run(const UpcycleArguments& arguments) {
   train::apply_engine(engine);
   const train::LoadedModel source =
       train::load_model(arguments.source, train::Weights::trained, at::kFloat, 0, train::device_of(engine));
-  const models::LanguageModel& before = language_model(*source.model, arguments.source);
   std::error_code none;
   if (fs::equivalent(source.checkpoint, arguments.out, none)) {
     throw UsageError(arguments.out + ": is the source itself; choose another --out");
@@ -142,9 +137,8 @@ void upcycle_run(const UpcycleArguments& arguments) {
     std::fprintf(stderr, "comparing both models on %lld samples: %s\n", static_cast<long long>(samples),
                  questions.samples->describe().c_str());
   }
-  const eval::Difference difference =
-      eval::difference(before, language_model(*result.model, arguments.source), *questions.samples,
-                       std::min(config.train.micro_batch, samples), samples);
+  const eval::Difference difference = eval::difference(*source.model, *result.model, *questions.samples,
+                                                       std::min(config.train.micro_batch, samples), samples);
   if (!std::isfinite(difference.loss_before)) {
     throw DataError(source.checkpoint.string() + ": its loss is not finite: there is nothing to go on from");
   }

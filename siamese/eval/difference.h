@@ -1,8 +1,8 @@
-// How far two language models are apart on the same samples.
+// How far two models are apart on the same samples.
 #pragma once
 
 #include "siamese/data/batches.h"
-#include "siamese/models/lm.h"
+#include "siamese/models/model.h"
 
 namespace siamese::eval {
 
@@ -12,8 +12,9 @@ struct Difference {
   double loss_after = 0;
 };
 
-// The first `samples` samples of the set, or all of it when it is smaller, `rows` in one forward pass.
-Difference difference(const models::LanguageModel& before, const models::LanguageModel& after,
-                      const data::Batches& source, int64_t rows, int64_t samples);
+// The first `samples` samples of the set, or all of it when it is smaller, `rows` in one forward pass. UsageError for a
+// model without logits (dit).
+Difference difference(const models::Model& before, const models::Model& after, const data::Batches& source,
+                      int64_t rows, int64_t samples);
 
 }  // namespace siamese::eval

@@ -52,6 +52,14 @@ bool decides_result(std::string_view key) {
       key, {"train.max_hours", "train.keep_last", "train.keep_every", "train.checkpoint_every", "train.record_every"});
 }
 
+std::string deciding_override(const std::vector<std::string>& overrides) {
+  for (const std::string& assignment : overrides) {
+    const bool of_engine = assignment.starts_with("engine=") && assignment.find("precision") == std::string::npos;
+    if (!of_engine && decides_result(assignment.substr(0, assignment.find('=')))) return assignment;
+  }
+  return "";
+}
+
 bool tells_where(std::string_view key) { return is_one_of(key, {"data.train", "data.val"}); }
 
 bool may_be_edited(std::string_view key) {

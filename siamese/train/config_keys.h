@@ -28,6 +28,8 @@ using ConfigTexts = config::Texts;
 
 bool decides_result(std::string_view key);
 bool may_be_edited(std::string_view key);
+// The first of the overrides ("optim.lr=1e-3") that makes another result; "" when none does.
+std::string deciding_override(const std::vector<std::string>& overrides);
 bool tells_where(std::string_view key);  // the data are; that is no part of what they are
 
 // The resolved config without the keys that decide no result, also because they have no effect in it; flattened.

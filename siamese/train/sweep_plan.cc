@@ -115,8 +115,14 @@ void check_overrides(const std::vector<std::string>& overrides, const Value* gri
 
 SweepPlan plan_sweep(const std::filesystem::path& path, const std::vector<std::string>& overrides,
                      const std::vector<std::filesystem::path>& config_folders, const std::string& only) {
+  return plan_sweep_text(io::read_file(path), path, overrides, config_folders, only);
+}
+
+SweepPlan plan_sweep_text(const std::string& text, const std::filesystem::path& path,
+                          const std::vector<std::string>& overrides,
+                          const std::vector<std::filesystem::path>& config_folders, const std::string& only) {
   const std::string source = path.string();
-  const Value sweep = config::parse_yaml(io::read_file(path), source);
+  const Value sweep = config::parse_yaml(text, source);
   const std::vector<std::string> known = {"sweep", "config", "set", "variants", "grid", "record"};
   if (!sweep.is_map()) throw UsageError(source + ": expected a map with " + join(known));
   for (const auto& [key, value] : sweep.entries) {

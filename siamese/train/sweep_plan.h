@@ -34,6 +34,11 @@ struct SweepPlan {
 // the others are then not worked out.
 SweepPlan plan_sweep(const std::filesystem::path& path, const std::vector<std::string>& overrides,
                      const std::vector<std::filesystem::path>& config_folders, const std::string& only = "");
+// The same of a text that stands in no file: `path` names it in errors, and its folder is where recipes and the record
+// are looked for.
+SweepPlan plan_sweep_text(const std::string& text, const std::filesystem::path& path,
+                          const std::vector<std::string>& overrides,
+                          const std::vector<std::filesystem::path>& config_folders, const std::string& only = "");
 
 // Tells a planned run from one whose sweep file or recipe was edited meanwhile: 16 hexadecimal digits.
 std::string plan_checksum(const PlannedRun& run);

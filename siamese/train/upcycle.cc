@@ -222,6 +222,10 @@ std::vector<FilledParameter> fill(const models::Model& target, const nn::Paramet
 
 Upcycled upcycle(const LoadedModel& source, const std::string& scheme) {
   const models::ModelConfig& before = source.config.model;
+  if (before.modulated()) {
+    throw UsageError(source.checkpoint.string() + ": upcycling takes models of family lm, moe and vit; this one is " +
+                     std::string(enum_text(before.family)) + ", whose norms have no gains to copy");
+  }
   if (residual::parse_scheme_text(before.residual).name != "pre") {
     throw UsageError(source.checkpoint.string() + ": upcycling starts from a Pre-Norm model; this one is " +
                      before.residual);

@@ -32,7 +32,8 @@ struct Upcycled {
   bool exact = true;                    // the same function to rounding; false: up to model.norm_eps
 };
 
-// UsageError when the source is not Pre-Norm, or the scheme cannot be it, with the reason.
+// Of the families lm, moe and vit. UsageError for another, when the source is not Pre-Norm, or when the scheme cannot
+// be it, with the reason.
 Upcycled upcycle(const LoadedModel& source, const std::string& scheme);
 
 }  // namespace siamese::train

@@ -113,6 +113,26 @@ TEST_F(UpcycleVerb, UsesRandomTokensWhenTheDataIsGone) {
   EXPECT_NE(said.out.find("book.txt"), std::string::npos) << said.out;
 }
 
+TEST_F(UpcycleVerb, ContinuesAPreNormVit) {
+  const std::string few =
+      " train.steps=4 train.batch=4 eval.batches=1 train.checkpoint_every=2 engine.threads=1 --quiet --out ";
+  ASSERT_EQ(run("train vit-micro model.residual=pre" + few + "pre").exit_code, 0);
+  const auto json = upcycled("siamese(final_norm=false,input_norm=false)");
+  EXPECT_EQ(json["source"], "pre/step4");
+  EXPECT_EQ(json["exact"], true);
+  EXPECT_EQ(json["data"], "held_out");
+  EXPECT_LE(json["max_logit_difference"].get<double>(), 1e-5);
+  EXPECT_NEAR(json["loss_after"].get<double>(), json["loss_before"].get<double>(), 1e-6);
+  const auto top1 = [&](const std::string& name) {
+    return nlohmann::json::parse(run("eval " + name + " --json").out)["top1"];
+  };
+  EXPECT_EQ(top1("up"), top1("pre"));
+  EXPECT_EQ(run("train up/config.yaml init.from=up" + few + "next").exit_code, 0);
+  // Where the data cannot be read, random images take their place.
+  const CommandResult said = run("upcycle pre --to siamese -o other data.source=folder data.train=[gone]");
+  EXPECT_NE(said.out.find("no held-out data, random images instead: "), std::string::npos) << said.out << said.error;
+}
+
 TEST_F(UpcycleVerb, RefusesInOneLine) {
   train_pre();
   expect_refusal("upcycle pre --to post -o up", 2, "upcycling to post: it cannot compute what a Pre-Norm model does");
