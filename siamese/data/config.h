@@ -25,6 +25,7 @@ struct DataConfig {
   Source source = Source::arithmetic;
   std::vector<std::string> train;
   std::vector<std::string> val;
+  std::vector<std::string> mix;
   double val_fraction = 0.05;
   io::TokenFormat format = io::TokenFormat::auto_;
   std::string operations = "+-*";
@@ -46,6 +47,9 @@ struct DataConfig {
     visit("val", self.val,
           {"what is held out, written like train; empty = the tail of train, or what idx and cifar call test",
            of_files()});
+    visit("mix", self.mix,
+          {"named sources and their shares, [web=3, books=1]; entries of train and val then begin with a name, web=PATH",
+           of({Source::text, Source::tokens})});
     visit("val_fraction", self.val_fraction,
           {"share of each training file (folder: of each class) held out",
            of({Source::text, Source::tokens, Source::folder, Source::latents}), config::without("data.val")});

@@ -50,7 +50,11 @@ at::Tensor LanguageModel::embed_after(const at::Tensor& tokens, const LmCache& c
   sequence.past = cache.past;
   sequence.cache = &cache.layers;
   if (config_.positions == Positions::rope) {
-    sequence.rotary = rotary_.at_each(cache.past, count, embedded.options());
+    const bool together = std::all_of(cache.past.begin(), cache.past.end(),
+                                      [&](int64_t past) { return past == cache.past.front(); });
+    const at::IntArrayRef begins = cache.past;
+    sequence.rotary = rotary_.at_each(together ? begins.slice(0, 1) : begins, count, embedded.options());
+    if (together) sequence.rotary = {sequence.rotary.cos[0], sequence.rotary.sin[0]};  // one table for all
     return embedded;
   }
   std::vector<at::Tensor> rows;
