@@ -30,7 +30,6 @@ namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 
 constexpr const char* kTokenizerFile = "tokenizer.json";
-constexpr const char* kTasksFolder = "tasks";
 
 // configs/tasks/NAME.yaml: which sets belong together.
 struct TaskList {
@@ -79,7 +78,7 @@ std::vector<fs::path> folders_of(const TaskArguments& arguments) {
       continue;
     }
     std::vector<fs::path> lists;
-    for (const fs::path& folder : config_folders()) lists.push_back(folder / kTasksFolder);
+    for (const fs::path& folder : config_folders()) lists.push_back(folder / io::kTasksFolder);
     TaskList list;
     config::read(config::load(named, {}, lists), "", list);
     if (list.sets.empty()) throw UsageError(named + ": sets: expected a list of folders, got none");
@@ -91,22 +90,28 @@ std::vector<fs::path> folders_of(const TaskArguments& arguments) {
   return folders;
 }
 
+// Without a slash at its end, and from the root: its parent is the folder it lies in.
+fs::path whole_path(const fs::path& path) {
+  const fs::path whole = fs::absolute(path).lexically_normal();
+  return whole.has_filename() ? whole : whole.parent_path();
+}
+
 fs::path tokenizer_of(const TaskArguments& arguments, const fs::path& checkpoint) {
   if (!arguments.tokenizer.empty()) return arguments.tokenizer;
-  const fs::path folder = fs::absolute(checkpoint).lexically_normal();
+  const fs::path folder = whole_path(checkpoint);
   for (const fs::path& place : {folder, folder.parent_path()}) {
     if (is_file(place / kTokenizerFile)) return place / kTokenizerFile;
   }
   throw UsageError("--tokenizer: expected a tokenizer.json: " + checkpoint.string() + " has none");
 }
 
-// Of a run's checkpoint tasks/step{N} of the run, else tasks/ in the folder of the weights.
+// Of a run's checkpoint tasks/step{N} of the run; else beside the folder of the weights, which holds nothing else.
 fs::path scores_folder(const TaskArguments& arguments, const fs::path& checkpoint) {
   if (!arguments.out.empty()) return arguments.out;
-  const fs::path folder = fs::absolute(checkpoint).lexically_normal();
+  const fs::path folder = whole_path(checkpoint);
   const fs::path run = folder.parent_path();
-  if (is_file(run / io::kRunFile)) return run / kTasksFolder / folder.filename();
-  return folder / kTasksFolder;
+  if (is_file(run / io::kRunFile)) return run / io::kTasksFolder / folder.filename();
+  return run / (folder.filename().string() + ".tasks");
 }
 
 std::string metric_text(const runs::TaskRecord& task, const char* name) {

@@ -12,7 +12,7 @@ struct TaskArguments {
   std::vector<std::string> tasks;  // folders, or lists of configs/tasks
   std::string sets;                // the folder that a list's entries lie in
   std::string tokenizer;           // "": a tokenizer.json beside the weights
-  std::string out;                 // "": tasks/ in the run
+  std::string out;                 // "": tasks/ in the run, MODEL.tasks beside weights alone
   int64_t limit = 0;
   bool generate = false;
   bool json = false;

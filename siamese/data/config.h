@@ -14,6 +14,7 @@ namespace siamese::data {
 enum class Source { arithmetic, text, tokens, random, shapes, idx, cifar, folder, latents };
 enum class LossOn { answers, all };
 enum class Normalize { symmetric, imagenet };
+enum class Pack { stream, documents };
 
 // Keys that only some sources use.
 config::Use of(std::initializer_list<Source> sources);
@@ -28,6 +29,7 @@ struct DataConfig {
   std::vector<std::string> mix;
   double val_fraction = 0.05;
   io::TokenFormat format = io::TokenFormat::auto_;
+  Pack pack = Pack::stream;
   std::string operations = "+-*";
   int digits = 4;
   double test_fraction = 0.1;
@@ -54,6 +56,9 @@ struct DataConfig {
           {"share of each training file (folder: of each class) held out",
            of({Source::text, Source::tokens, Source::folder, Source::latents}), config::without("data.val")});
     visit("format", self.format, {"layout of the token files", of({Source::tokens})});
+    visit("pack", self.pack,
+          {"stream: a token sees all before it in its window; documents: of its own document only",
+           of({Source::tokens})});
     visit("operations", self.operations, {"which of + - * occur", of({Source::arithmetic})});
     visit("digits", self.digits, {"most digits of an operand, 1 to 4", of({Source::arithmetic})});
     visit("test_fraction", self.test_fraction,
@@ -106,6 +111,14 @@ struct EnumText<data::LossOn> {
   static constexpr EnumNames<data::LossOn, 2> names{{
       {data::LossOn::answers, "answers"},
       {data::LossOn::all, "all"},
+  }};
+};
+
+template <>
+struct EnumText<data::Pack> {
+  static constexpr EnumNames<data::Pack, 2> names{{
+      {data::Pack::stream, "stream"},
+      {data::Pack::documents, "documents"},
   }};
 };
 

@@ -72,6 +72,10 @@ class MixedDataset : public Dataset {
     const MixOrder::Place place = order_(position);
     sources_[place.source]->sample(place.index, tokens, weights);
   }
+  std::optional<std::vector<int64_t>> borders(uint64_t position) const override {
+    const MixOrder::Place place = order_(position);
+    return sources_[place.source]->borders(place.index);
+  }
   std::string describe() const override { return title_; }
 
  private:

@@ -21,6 +21,9 @@ struct Inputs {
   at::Tensor labels;            // int64 [batch]
   at::Tensor targets;           // [batch, classes], rows add up to 1; undefined: the labels are meant
   at::Tensor timesteps = {};    // int64 [batch], for Model::pass of a dit alone: losses() draws them
+  // Text: of each sample, before which tokens another document begins, which sees nothing of those before it. Empty:
+  // every token sees all before it.
+  std::vector<std::vector<int64_t>> borders = {};
   uint64_t first_position = 0;  // of the first sample: what is random about a sample is keyed by its position
 };
 
