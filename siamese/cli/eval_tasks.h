@@ -1,6 +1,7 @@
 // `siamese eval RUN --tasks ...`: a language model asked the questions of request sets.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 

@@ -121,7 +121,8 @@ void add_task_options(CLI::App& verb, TaskArguments& tasks) {
       ->needs(asked);
   verb.add_flag("--generate", tasks.generate, "Generate answers also where a set is reported by likelihood")
       ->needs(asked);
-  verb.add_option("--out", tasks.out, "Folder for scores and results, from which it also goes on; else tasks/ in RUN, or RUN.tasks")
+  verb.add_option("--out", tasks.out,
+                  "Folder for scores and results, from which it also goes on; else tasks/ in RUN, or RUN.tasks")
       ->needs(asked);
 }
 
@@ -135,8 +136,9 @@ void add_eval(CLI::App& app, int& exit_code) {
   verb->add_option("OVERRIDES", arguments->overrides, "key=value for the keys of data, eval and engine");
   verb->add_flag("--json", arguments->json, "One JSON object");
   add_task_options(*verb, arguments->tasks);
-  verb->footer("Examples: siamese eval runs/x eval.problems=200\n"
-               "          siamese eval runs/x --tasks olmo --sets DIR --tokenizer tokenizer.json");
+  verb->footer(
+      "Examples: siamese eval runs/x eval.problems=200\n"
+      "          siamese eval runs/x --tasks olmo --sets DIR --tokenizer tokenizer.json");
   verb->callback([arguments, &exit_code] {
     arguments->tasks.json = arguments->json;
     // `--tasks` takes all that follows; overrides among it are still overrides.

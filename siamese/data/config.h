@@ -49,9 +49,10 @@ struct DataConfig {
     visit("val", self.val,
           {"what is held out, written like train; empty = the tail of train, or what idx and cifar call test",
            of_files()});
-    visit("mix", self.mix,
-          {"named sources and their shares, [web=3, books=1]; entries of train and val then begin with a name, web=PATH",
-           of({Source::text, Source::tokens})});
+    visit(
+        "mix", self.mix,
+        {"named sources and their shares, [web=3, books=1]; entries of train and val then begin with a name, web=PATH",
+         of({Source::text, Source::tokens})});
     visit("val_fraction", self.val_fraction,
           {"share of each training file (folder: of each class) held out",
            of({Source::text, Source::tokens, Source::folder, Source::latents}), config::without("data.val")});

@@ -17,9 +17,10 @@ fs::path index_of(const fs::path& token_file) {
   const fs::path side = file.parent_path();
   const fs::path index = side.parent_path() / "documents" / side.filename() / file.filename();
   if (!is_file(index)) {
-    throw DataError(fmt::format("data.pack: {}: expected where its documents begin in {}, as `siamese prepare` writes "
-                                "it, got nothing",
-                                token_file.string(), index.string()));
+    throw DataError(
+        fmt::format("data.pack: {}: expected where its documents begin in {}, as `siamese prepare` writes "
+                    "it, got nothing",
+                    token_file.string(), index.string()));
   }
   return index;
 }

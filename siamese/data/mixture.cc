@@ -44,7 +44,8 @@ double weight_of(const Named& entry) {
 
 bool is_plain_name(const std::string& name) {
   return std::all_of(name.begin(), name.end(), [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-' || c == '.';
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-' ||
+           c == '.';
   });
 }
 
@@ -52,8 +53,8 @@ void add_files(const char* key, const std::vector<std::string>& entries, std::ve
                std::vector<MixSource>& sources) {
   for (const std::string& text : entries) {
     const Named entry = split_entry(key, text);
-    const auto source = std::find_if(sources.begin(), sources.end(),
-                                     [&](const MixSource& each) { return each.name == entry.name; });
+    const auto source =
+        std::find_if(sources.begin(), sources.end(), [&](const MixSource& each) { return each.name == entry.name; });
     if (source == sources.end()) {
       throw UsageError(fmt::format("data.{}: '{}' is no source of data.mix", key, entry.name));
     }
@@ -92,7 +93,8 @@ std::vector<MixSource> mix_sources(const DataConfig& config) {
   for (const std::string& text : config.mix) {
     const Named entry = split_entry("mix", text);
     if (!is_plain_name(entry.name)) {
-      throw UsageError(fmt::format("data.mix: expected a name of letters, digits, '_', '-' and '.', got '{}'", entry.name));
+      throw UsageError(
+          fmt::format("data.mix: expected a name of letters, digits, '_', '-' and '.', got '{}'", entry.name));
     }
     for (const MixSource& other : sources) {
       if (other.name == entry.name) throw UsageError(fmt::format("data.mix: '{}' stands there twice", entry.name));
@@ -124,7 +126,8 @@ MixOrder::MixOrder(const std::vector<double>& weights, uint64_t seed) : seed_(se
   double left = std::accumulate(weights.begin(), weights.end(), 0.0);
   SIAMESE_INVARIANT(left > 0);
   const auto last = static_cast<size_t>(
-      std::find_if(weights.rbegin(), weights.rend(), [](double weight) { return weight > 0; }).base() - weights.begin());
+      std::find_if(weights.rbegin(), weights.rend(), [](double weight) { return weight > 0; }).base() -
+      weights.begin());
   for (size_t i = 0; i < weights.size(); ++i) {
     const bool takes_the_rest = i + 1 == last;
     const double share = left > 0 ? std::min(1.0, weights[i] / left) : 0;

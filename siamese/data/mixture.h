@@ -48,9 +48,9 @@ std::unique_ptr<Dataset> mixed_dataset(const DataConfig& config, Split split, in
 
 // A part of the held-out samples that has a loss of its own.
 struct HeldOutSet {
-  std::string name;                    // "" without data.mix: there is one set
-  double weight = 1;                   // in the loss of them all
-  double bytes_per_token = 0;          // of its text; NaN when that is not known (prepared.h)
+  std::string name;            // "" without data.mix: there is one set
+  double weight = 1;           // in the loss of them all
+  double bytes_per_token = 0;  // of its text; NaN when that is not known (prepared.h)
   std::unique_ptr<Batches> batches;
 };
 

@@ -61,14 +61,13 @@ std::unique_ptr<Codec> token_id_codec() { return std::make_unique<TokenIdCodec>(
 
 std::unique_ptr<Dataset> token_dataset(const DataConfig& config, Split split, int64_t context, int64_t vocab,
                                        uint64_t seed) {
-  const FileKind kind{
-      [&](const auto& path) {
-        io::TokenFile file = io::TokenFile::open(path, config.format, vocab);
-        std::optional<DocumentIndex> documents;
-        if (config.pack == Pack::documents) documents.emplace(path, file.size());
-        return std::make_unique<Shard>(std::move(file), std::move(documents));
-      },
-      "tokens", vocab};
+  const FileKind kind{[&](const auto& path) {
+                        io::TokenFile file = io::TokenFile::open(path, config.format, vocab);
+                        std::optional<DocumentIndex> documents;
+                        if (config.pack == Pack::documents) documents.emplace(path, file.size());
+                        return std::make_unique<Shard>(std::move(file), std::move(documents));
+                      },
+                      "tokens", vocab};
   return open_windows(config, split, context, seed, kind);
 }
 

@@ -48,8 +48,7 @@ void measure_held_out(const Subject& subject, const EvalConfig& config, const He
   double sum = 0, weights = 0;
   for (const data::HeldOutSet& set : *subject.sets) {
     const bool trained = set.weight > 0;
-    const HeldOut own =
-        measure(HeldOutSamples(*set.batches, config, subject.batch), trained ? &baseline : nullptr);
+    const HeldOut own = measure(HeldOutSamples(*set.batches, config, subject.batch), trained ? &baseline : nullptr);
     result.sets.push_back({.name = set.name,
                            .loss = own.loss,
                            .perplexity = own.perplexity,

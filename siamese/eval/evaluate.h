@@ -32,9 +32,9 @@ struct DrawnSamples {
 struct Evaluation {
   int64_t step = 0;
   HeldOut held_out;
-  double bits_per_byte = runs::kNone;             // of text whose bytes are known
+  double bits_per_byte = runs::kNone;        // of text whose bytes are known
   std::vector<runs::HeldOutSetRecord> sets;  // of data.mix; then held_out is their mean by weight
-  double baseline = 0;  // of predicting without looking, on the same samples (baseline.h)
+  double baseline = 0;                       // of predicting without looking, on the same samples (baseline.h)
   bool of_images = false;
   std::vector<MatchGroup> groups;  // empty: not arithmetic
   std::optional<Classification> classification;

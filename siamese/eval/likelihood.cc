@@ -17,7 +17,7 @@ namespace {
 
 using Tokens = std::span<const int64_t>;
 
-constexpr int64_t kTokens = 4096;               // of the sequences that are computed together
+constexpr int64_t kTokens = 4096;              // of the sequences that are computed together
 constexpr int64_t kLogits = int64_t{1} << 24;  // held at once
 
 int64_t length(Tokens tokens) { return static_cast<int64_t>(tokens.size()); }
@@ -86,7 +86,9 @@ models::LmCache continued(const models::LanguageModel& model, const models::LmCa
     cache.past[row] = past;
     for (size_t layer = 0; layer < cache.layers.size(); ++layer) {
       const auto copy = [&](const at::Tensor& to, const at::Tensor& of) {
-        to.select(0, static_cast<int64_t>(row)).narrow(1, 0, past).copy_(of.select(0, static_cast<int64_t>(which[row])).narrow(1, 0, past));
+        to.select(0, static_cast<int64_t>(row))
+            .narrow(1, 0, past)
+            .copy_(of.select(0, static_cast<int64_t>(which[row])).narrow(1, 0, past));
       };
       copy(cache.layers[layer].keys, from.layers[layer].keys);
       copy(cache.layers[layer].values, from.layers[layer].values);
@@ -206,8 +208,8 @@ LikelihoodScorer::LikelihoodScorer(const models::LanguageModel& model, const std
 }
 
 models::LmCache LikelihoodScorer::read_beginnings(const std::vector<size_t>& indices) const {
-  const bool common = std::all_of(indices.begin(), indices.end(),
-                                  [&](size_t index) { return begins_with(groups_[index], common_); });
+  const bool common =
+      std::all_of(indices.begin(), indices.end(), [&](size_t index) { return begins_with(groups_[index], common_); });
   models::LmCache none;
   if (!common) none = model_.make_cache(1, 1);
   const models::LmCache& from = common ? cache_ : none;

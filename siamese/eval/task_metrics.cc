@@ -11,14 +11,15 @@
 namespace siamese::eval {
 namespace {
 
-constexpr std::array<std::pair<std::string_view, std::string_view>, 8> kOlmoNames = {{{"acc_raw", "acc"},
-                                                                                     {"acc_per_char", "len_norm"},
-                                                                                     {"acc_per_token", "acc_per_token"},
-                                                                                     {"acc_uncond", "acc_uncond"},
-                                                                                     {"logits_per_byte", "bpb"},
-                                                                                     {"bits_per_byte", "bpb"},
-                                                                                     {"bits_per_byte_corr", "bpb"},
-                                                                                     {"exact_match", kExactMatch}}};
+constexpr std::array<std::pair<std::string_view, std::string_view>, 8> kOlmoNames = {
+    {{"acc_raw", "acc"},
+     {"acc_per_char", "len_norm"},
+     {"acc_per_token", "acc_per_token"},
+     {"acc_uncond", "acc_uncond"},
+     {"logits_per_byte", "bpb"},
+     {"bits_per_byte", "bpb"},
+     {"bits_per_byte_corr", "bpb"},
+     {"exact_match", kExactMatch}}};
 
 int64_t characters_of(std::string_view text) {
   return std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; });

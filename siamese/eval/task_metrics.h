@@ -24,11 +24,11 @@ namespace siamese::eval {
 inline constexpr const char* kExactMatch = "exact_match";
 
 struct ChoiceScore {
-  double likelihood = 0;                   // log
-  double unconditional = runs::kNone;      // log, of the same continuation after what does not ask
-  double domain = runs::kNone;             // log, after " "
+  double likelihood = 0;               // log
+  double unconditional = runs::kNone;  // log, of the same continuation after what does not ask
+  double domain = runs::kNone;         // log, after " "
   int64_t tokens = 0;
-  int64_t characters = 0, bytes = 0;       // with the leading space
+  int64_t characters = 0, bytes = 0;        // with the leading space
   int64_t characters_v1 = 0, bytes_v1 = 0;  // without
 };
 
@@ -37,8 +37,8 @@ ChoiceScore measured(std::string_view continuation);
 
 struct DocumentScore {
   std::vector<ChoiceScore> choices;
-  int64_t label = 0;                 // the right one
-  std::optional<bool> answered;      // whether a generated answer is right; none was asked for
+  int64_t label = 0;             // the right one
+  std::optional<bool> answered;  // whether a generated answer is right; none was asked for
 };
 
 // What these scores allow, in the order above. `of_choices`: something was to be chosen.

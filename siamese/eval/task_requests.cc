@@ -1,6 +1,7 @@
 #include "siamese/eval/task_requests.h"
 
 #include <algorithm>
+#include <span>
 
 #include <fmt/format.h>
 
@@ -26,9 +27,9 @@ class TaskEncoder {
   }
 
   // Of the same text as before it is not made again: choices of a document share it.
-  const Ids& context(const std::string& text, uint64_t line) {
-    if (known_ && text == context_text_) return context_;
-    context_ = encode(text, line);
+  const Ids& context(const std::string& words, uint64_t line) {
+    if (known_ && words == context_words_) return context_;
+    context_ = encode(words, line);
     if (!std::equal(begin_.begin(), begin_.end(), context_.begin(),
                     context_.begin() + static_cast<std::ptrdiff_t>(std::min(begin_.size(), context_.size())))) {
       context_.insert(context_.begin(), begin_.begin(), begin_.end());
@@ -36,15 +37,15 @@ class TaskEncoder {
     if (context_.empty()) {
       throw DataError(where(line) + "request.context: has no token, and the tokenizer begins a text with none");
     }
-    context_text_ = text;
+    context_words_ = words;
     known_ = true;
     return context_;
   }
 
-  Ids encode(const std::string& text, uint64_t line) {
+  Ids encode(const std::string& words, uint64_t line) {
     std::vector<text::TokenId> ids;
     try {
-      ids = encoder_.encode(text, text::Special::left_out);
+      ids = encoder_.encode(words, text::Special::left_out);
     } catch (const DataError& error) {
       throw DataError(where(line) + error.what());
     }
@@ -64,7 +65,7 @@ class TaskEncoder {
   text::Encoder encoder_;
   Ids begin_;
   bool known_ = false;
-  std::string context_text_;
+  std::string context_words_;
   Ids context_;
 };
 

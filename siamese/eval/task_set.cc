@@ -112,8 +112,7 @@ void read_generation(const Line& line, const Json& asked, Request& request) {
   request.max_tokens = kUsual;
   const auto kwargs = asked.find("generation_kwargs");
   if (kwargs != asked.end() && kwargs->is_object() && kwargs->contains("max_gen_toks")) {
-    request.max_tokens =
-        line.count(*kwargs, "max_gen_toks", "request.generation_kwargs.max_gen_toks", kMostGenerated);
+    request.max_tokens = line.count(*kwargs, "max_gen_toks", "request.generation_kwargs.max_gen_toks", kMostGenerated);
   }
 }
 
@@ -240,8 +239,9 @@ void read_config(const fs::path& folder, TaskSet& set) {
 }  // namespace
 
 bool TaskSet::has_unconditional() const {
-  return !documents.empty() && std::all_of(documents.begin(), documents.end(),
-                                           [](const TaskDocument& document) { return !document.unconditional.empty(); });
+  return !documents.empty() && std::all_of(documents.begin(), documents.end(), [](const TaskDocument& document) {
+    return !document.unconditional.empty();
+  });
 }
 
 std::vector<fs::path> find_task_sets(const fs::path& folder) {

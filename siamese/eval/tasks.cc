@@ -4,8 +4,9 @@
 #include <map>
 #include <set>
 
-#include <ATen/ATen.h>
 #include <fmt/format.h>
+
+#include <ATen/ATen.h>
 
 #include "siamese/base/check.h"
 #include "siamese/base/path_kind.h"
@@ -32,8 +33,8 @@ class KeptScores {
     const fs::path file = folder / scores_file_name(head.task);
     std::optional<runs::Scores> scores = runs::read_scores(file);
     const bool same = scores && scores->head == head;
-    writer_.emplace(io::JsonLinesWriter::open(
-        file, same ? io::JsonLinesWriter::Mode::append : io::JsonLinesWriter::Mode::replace));
+    writer_.emplace(
+        io::JsonLinesWriter::open(file, same ? io::JsonLinesWriter::Mode::append : io::JsonLinesWriter::Mode::replace));
     if (!same) {
       writer_->write(runs::to_line(head));
       return;
@@ -134,9 +135,8 @@ class TaskRun {
 
   bool answer() {
     for (const std::vector<size_t>& batch : answer_batches(set_, answered_)) {
-      const bool known = std::all_of(batch.begin(), batch.end(), [&](size_t at) {
-        return kept_.text(kAnswers, set_.documents[at].id) != nullptr;
-      });
+      const bool known = std::all_of(batch.begin(), batch.end(),
+                                     [&](size_t at) { return kept_.text(kAnswers, set_.documents[at].id) != nullptr; });
       if (!known) {
         if (observer_.stop()) return false;
         runs::ScoresLine line{.part = kAnswers, .documents = {}, .numbers = {}, .texts = {}};
@@ -196,8 +196,8 @@ std::optional<text::TokenId> end_of(const text::Tokenizer& tokenizer, const fs::
 
 Tasks::Tasks(const std::vector<fs::path>& folders, const fs::path& tokenizer, TaskOptions options)
     : options_(options),
-      tokenizer_(text::Tokenizer::open(tokenizer)),
-      end_of_text_(end_of(tokenizer_, is_folder(tokenizer) ? tokenizer / "tokenizer.json" : tokenizer)) {
+      tokenizer_(new text::Tokenizer(text::Tokenizer::open(tokenizer))),
+      end_of_text_(end_of(*tokenizer_, is_folder(tokenizer) ? tokenizer / "tokenizer.json" : tokenizer)) {
   std::set<std::string> names;
   for (const fs::path& given : folders) {
     for (const fs::path& folder : find_task_sets(given)) {

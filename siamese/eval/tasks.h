@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -28,13 +29,13 @@ class Tasks {
         TaskOptions options = {});
 
   const std::vector<TaskSet>& sets() const { return sets_; }
-  const text::Tokenizer& tokenizer() const { return tokenizer_; }
+  const text::Tokenizer& tokenizer() const { return *tokenizer_; }
   std::optional<text::TokenId> end_of_text() const { return end_of_text_; }
   const TaskOptions& options() const { return options_; }
 
  private:
   TaskOptions options_;
-  text::Tokenizer tokenizer_;
+  std::unique_ptr<const text::Tokenizer> tokenizer_;  // stays where it is when this moves
   std::optional<text::TokenId> end_of_text_;
   std::vector<TaskSet> sets_;
 };

@@ -51,8 +51,8 @@ at::Tensor LanguageModel::embed_after(const at::Tensor& tokens, const LmCache& c
   sequence.past = cache.past;
   sequence.cache = &cache.layers;
   if (config_.positions == Positions::rope) {
-    const bool together = std::all_of(cache.past.begin(), cache.past.end(),
-                                      [&](int64_t past) { return past == cache.past.front(); });
+    const bool together =
+        std::all_of(cache.past.begin(), cache.past.end(), [&](int64_t past) { return past == cache.past.front(); });
     const at::IntArrayRef begins = cache.past;
     sequence.rotary = rotary_.at_each(together ? begins.slice(0, 1) : begins, count, embedded.options());
     if (together) sequence.rotary = {sequence.rotary.cos[0], sequence.rotary.sin[0]};  // one table for all
@@ -82,8 +82,7 @@ at::Tensor LanguageModel::embed(const at::Tensor& tokens, const std::vector<std:
 }
 
 StackOutput LanguageModel::run(const at::Tensor& given, const StackOptions& options, LmCache* cache,
-                               const Dropping& dropping,
-                               const std::vector<std::vector<int64_t>>& borders) const {
+                               const Dropping& dropping, const std::vector<std::vector<int64_t>>& borders) const {
   nn::expect_indices("tokens", given, {-1, -1}, config_.vocab);
   const at::Tensor tokens = given.to(embedding_.weight().value().device());
   Sequence sequence{.dropping = dropping};

@@ -61,7 +61,7 @@ struct EvalRecord {
   double perplexity = kNone;  // of text
   double bits_per_byte = kNone;
   std::vector<HeldOutSetRecord> sets;
-  double baseline = kNone;    // of predicting without looking (docs/comparing.md)
+  double baseline = kNone;  // of predicting without looking (docs/comparing.md)
   bool of_images = false;
   int64_t targets = 0;  // counted targets, or images
   std::optional<Accuracy> accuracy;

@@ -24,7 +24,7 @@ uint64_t read_hash(const Fields& fields, const char* key) {
 ScoresHead read_head(std::string_view line, const std::string& where) {
   const Json object = open_line(line, kHead, where);
   const Fields fields(object, where);
-  return {fields.text("task"),       read_hash(fields, "set"), read_hash(fields, "tokenizer"),
+  return {fields.text("task"),          read_hash(fields, "set"), read_hash(fields, "tokenizer"),
           read_hash(fields, "weights"), fields.count("limit"),    fields.count("context")};
 }
 

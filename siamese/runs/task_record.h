@@ -16,10 +16,10 @@ namespace siamese::runs {
 
 struct TaskRecord {
   std::string name;
-  std::string primary;     // the metric that the set is reported by; "": it does not say
-  int64_t documents = 0;   // asked
-  int64_t left_out = 0;    // not asked: a choice is missing, or does not fit into the context
-  NamedNumbers metrics;    // docs/tasks.md
+  std::string primary;    // the metric that the set is reported by; "": it does not say
+  int64_t documents = 0;  // asked
+  int64_t left_out = 0;   // not asked: a choice is missing, or does not fit into the context
+  NamedNumbers metrics;   // docs/tasks.md
 
   double primary_value() const { return number_of(metrics, primary); }  // NaN when it was not measured
 };

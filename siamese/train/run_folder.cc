@@ -153,8 +153,8 @@ void clear_for_run(const fs::path& dir) {
   std::error_code error;
   fs::remove(dir / io::kConfigFile, error);  // first: without it nobody goes on with the rest
   for (const std::string& name : names_in(dir)) {
-    const bool belongs = is_one_of(name, kRunFiles) || io::checkpoint_step(name) ||
-                         name == io::kSamplesFolder || name == io::kTasksFolder;
+    const bool belongs = is_one_of(name, kRunFiles) || io::checkpoint_step(name) || name == io::kSamplesFolder ||
+                         name == io::kTasksFolder;
     if (!belongs || name == io::kRunFile) continue;
     fs::remove_all(dir / name, error);
     if (error) io::throw_system_error("remove", dir / name, error.value());

@@ -84,7 +84,8 @@ TEST_F(EvalTasks, BadInputIsOneLine) {
   write("cats/requests.jsonl", request(0, 0, "the", " cat") + "{}\n");
   expect_refusal("eval x --tasks cats --tokenizer t.json", 3, "cats/requests.jsonl: line 2: request_type: missing");
   expect_refusal(tiny + "eval.tasks=[cats] --out z", 2, "eval.tokenizer: expected a tokenizer.json");
-  expect_refusal(tiny + "eval.tasks=[cats] eval.tokenizer=t.json --out z", 3, "eval.tasks: cats/requests.jsonl: line 2");
+  expect_refusal(tiny + "eval.tasks=[cats] eval.tokenizer=t.json --out z", 3,
+                 "eval.tasks: cats/requests.jsonl: line 2");
   EXPECT_FALSE(exists("z"));
 }
 

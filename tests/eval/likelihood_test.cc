@@ -4,9 +4,9 @@
 #include <cmath>
 #include <set>
 
-#include <ATen/ATen.h>
-
 #include "tests/models/small_lm.h"
+
+#include <ATen/ATen.h>
 
 namespace siamese::eval {
 namespace {

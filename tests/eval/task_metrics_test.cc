@@ -34,10 +34,10 @@ TEST(TaskMetrics, EachScoreHasItsOwnBest) {
   // per byte     -2     -1.5    -0.5        -2     (letters of two bytes)
   // minus alone  -1     -5      -8           3
   // by domain     4/8    6/6     9/3        10/20
-  const std::vector<ChoiceScore> choices = {choice(" a", -4, -3, -8), choice(" abc", -6, -1, -6),
-                                            choice("\xC3\xA9\xC3\xA9\xC3\xA9\xC3\xA9\xC3\xA9\xC3\xA9\xC3\xA9\xC3\xA9\xC3\xA9",
-                                                   -9, -1, -3),
-                                            choice(" abcd", -10, -13, -20)};
+  const std::vector<ChoiceScore> choices = {
+      choice(" a", -4, -3, -8), choice(" abc", -6, -1, -6),
+      choice("\xC3\xA9\xC3\xA9\xC3\xA9\xC3\xA9\xC3\xA9\xC3\xA9\xC3\xA9\xC3\xA9\xC3\xA9", -9, -1, -3),
+      choice(" abcd", -10, -13, -20)};
   const auto right = [&](int64_t label) {
     const std::vector<DocumentScore> one = {{choices, label, {}}};
     const auto numbers = task_metrics(one, true);

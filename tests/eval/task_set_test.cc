@@ -37,11 +37,10 @@ TEST_F(TaskSetTest, GathersDocuments) {
 
 TEST_F(TaskSetTest, LabelsInWordsAndWhatIsToBeGenerated) {
   write("sums/config.json", R"({"task_name": "sums", "task_config": {"primary_metric": "exact_match"}})");
-  write("sums/requests.jsonl",
-        request(0, 0, "a", " b", R"(["x", "y"])", "generate_until_and_loglikelihood",
-                R"(, "stop_sequences": ["d", "ef"], "generation_kwargs": {"max_gen_toks": 7})") +
-            request(1, 0, "c", " d", R"("z")", "generate_until_and_loglikelihood") +
-            request(2, 3, "c", " d", "null", "loglikelihood"));
+  write("sums/requests.jsonl", request(0, 0, "a", " b", R"(["x", "y"])", "generate_until_and_loglikelihood",
+                                       R"(, "stop_sequences": ["d", "ef"], "generation_kwargs": {"max_gen_toks": 7})") +
+                                   request(1, 0, "c", " d", R"("z")", "generate_until_and_loglikelihood") +
+                                   request(2, 3, "c", " d", "null", "loglikelihood"));
   const TaskSet set = read_task_set(folder / "sums");
   EXPECT_EQ(set.name, "sums");
   EXPECT_FALSE(set.of_choices);

@@ -1,12 +1,14 @@
 #include "siamese/eval/tasks.h"
 
+#include <algorithm>
 #include <cmath>
-
-#include <ATen/ATen.h>
+#include <map>
 
 #include "tests/eval/task_files.h"
 #include "tests/models/small_lm.h"
 #include "tests/support/errors.h"
+
+#include <ATen/ATen.h>
 
 #include "siamese/eval/generate.h"
 #include "siamese/eval/task_requests.h"
@@ -205,8 +207,11 @@ TEST_F(TasksTest, BadTextsAreNamed) {
                           {"token 13", "model.vocab is 10", "not this model's tokenizer"});
   write_set("animals/again/rc");
   write_set("animals/rc");
-  expect_error<UsageError>([&] { Tasks({folder / "animals/rc", folder / "animals/again"}, folder); },
-                           {"two sets of the name animals/rc"});
+  expect_error<UsageError>(
+      [&] {
+        Tasks({folder / "animals/rc", folder / "animals/again"}, folder);
+      },
+      {"two sets of the name animals/rc"});
 }
 
 }  // namespace
