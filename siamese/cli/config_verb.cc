@@ -40,6 +40,7 @@ void list_recipes() {
   std::vector<std::vector<std::string>> rows = {
       {"recipe", "family", "scheme", "parameters", "blocks x width", "steps x batch x context"}};
   for (const auto& name : config::list_configs(config_folders())) {
+    if (name.starts_with("tasks/")) continue;  // lists for `siamese eval --tasks`
     train::RunConfig config;
     try {
       if (is_sweep(config::load(name, {}, config_folders()))) continue;

@@ -8,6 +8,8 @@
 #include <fmt/format.h>
 
 #include "siamese/base/check.h"
+#include "siamese/base/path_kind.h"
+#include "siamese/cli/eval_tasks.h"
 #include "siamese/cli/paths.h"
 #include "siamese/cli/table.h"
 #include "siamese/cli/verbs.h"
@@ -19,6 +21,7 @@
 #include "siamese/train/checkpoint.h"
 #include "siamese/train/classifier.h"
 #include "siamese/train/device.h"
+#include "siamese/train/tasks.h"
 
 namespace siamese::cli {
 namespace {
@@ -26,6 +29,7 @@ namespace {
 struct EvalArguments {
   std::string run;
   std::vector<std::string> overrides;
+  TaskArguments tasks;
   bool json = false;
 };
 
@@ -58,7 +62,7 @@ void check_finite(const eval::Evaluation& result, const train::LoadedModel& load
   throw DivergedError(loaded.checkpoint.string() + ": the held-out loss is not finite, although all weights are");
 }
 
-void evaluate_run(const EvalArguments& arguments) {
+int evaluate_run(const EvalArguments& arguments) {
   // Overrides may change how much is evaluated and on what, never the model.
   train::RunConfig config = load_stored_config(arguments.run, arguments.overrides,
                                                {"data.", "eval.", "engine.", "train.batch=", "train.micro_batch="},
@@ -72,25 +76,29 @@ void evaluate_run(const EvalArguments& arguments) {
   config.eval.averaged = averaged;
   const auto loaded = train::load_model(arguments.run, averaged ? train::Weights::averaged : train::Weights::trained,
                                         at::kFloat, 0, train::device_of(config.engine));
+  if (!arguments.tasks.tasks.empty()) return evaluate_tasks(loaded, arguments.tasks, averaged);
   if (config.data.source == data::Source::random) {
     std::fprintf(stderr,
                  "siamese: data.source is random: this is the loss of random data, not of "
                  "text or images\n");
   }
-  const auto test = data::open_batches(config.data, data::Split::test, train::sample_shape(loaded.config.model), 0);
+  const auto test = data::open_held_out(config.data, train::sample_shape(loaded.config.model));
   const train::Classifier classifier(config);
+  const auto tasks = train::open_tasks(config);
   const auto result = eval::evaluate({.model = *loaded.model,
                                       .data = config.data,
-                                      .held_out = *test,
+                                      .held_out = *test.front().batches,
                                       .batch = config.train.batch,
                                       .rows = config.train.micro_batch,
                                       .step = loaded.step,
-                                      .classifier = classifier.model()},
+                                      .classifier = classifier.model(),
+                                      .tasks = tasks ? &*tasks : nullptr,
+                                      .sets = &test},
                                      config.eval);
   check_finite(result, loaded);
   if (arguments.json) {
     std::printf("%s\n", eval::to_json(result).c_str());
-    return;
+    return 0;
   }
   std::printf("%s: %s, step %lld\n", loaded.checkpoint.c_str(), loaded.config.model.residual.c_str(),
               static_cast<long long>(loaded.step));
@@ -98,19 +106,49 @@ void evaluate_run(const EvalArguments& arguments) {
   if (!result.groups.empty()) {
     std::printf("%s", accuracy_table(result).c_str());
   }
+  return 0;
+}
+
+void add_task_options(CLI::App& verb, TaskArguments& tasks) {
+  verb.add_option("--tasks", tasks.tasks,
+                  "Instead: questions of OLMo's request sets. A set, a folder of sets, or a list of configs/tasks");
+  auto* const asked = verb.get_option("--tasks");
+  verb.add_option("--sets", tasks.sets, "The folder in which the sets of a list lie")->needs(asked);
+  verb.add_option("--tokenizer", tasks.tokenizer, "tokenizer.json, or a folder that has one; else that of RUN")
+      ->needs(asked);
+  verb.add_option("--limit", tasks.limit, "Only the first so many documents of each set; 0 = all")
+      ->check(CLI::Range(int64_t{0}, int64_t{1} << 40))
+      ->needs(asked);
+  verb.add_flag("--generate", tasks.generate, "Generate answers also where a set is reported by likelihood")
+      ->needs(asked);
+  verb.add_option("--out", tasks.out,
+                  "Folder for scores and results, from which it also goes on; else tasks/ in RUN, or RUN.tasks")
+      ->needs(asked);
 }
 
 }  // namespace
 
-void add_eval(CLI::App& app) {
+void add_eval(CLI::App& app, int& exit_code) {
   auto* const verb =
       app.add_subcommand("eval", "Held-out loss and what the family is judged by: exact match, top-1, samples");
   const auto arguments = std::make_shared<EvalArguments>();
   verb->add_option("RUN", arguments->run, "A run directory (its latest) or a checkpoint")->required();
   verb->add_option("OVERRIDES", arguments->overrides, "key=value for the keys of data, eval and engine");
   verb->add_flag("--json", arguments->json, "One JSON object");
-  verb->footer("Example: siamese eval runs/x eval.problems=200");
-  verb->callback([arguments] { evaluate_run(*arguments); });
+  add_task_options(*verb, arguments->tasks);
+  verb->footer(
+      "Examples: siamese eval runs/x eval.problems=200\n"
+      "          siamese eval runs/x --tasks olmo --sets DIR --tokenizer tokenizer.json");
+  verb->callback([arguments, &exit_code] {
+    arguments->tasks.json = arguments->json;
+    // `--tasks` takes all that follows; overrides among it are still overrides.
+    std::erase_if(arguments->tasks.tasks, [&](const std::string& text) {
+      const bool is_override = text.find('=') != std::string::npos && !is_folder(text);
+      if (is_override) arguments->overrides.push_back(text);
+      return is_override;
+    });
+    exit_code = evaluate_run(*arguments);
+  });
 }
 
 }  // namespace siamese::cli

@@ -53,6 +53,8 @@ train::RunConfig load_stored_config(const std::string& run, const std::vector<st
   // What the run named is looked for where the run did; what is named now, where the command is given.
   stored.data = data::located(stored.data);
   stored.eval.classifier = train::located(stored, stored.eval.classifier);
+  stored.eval.tokenizer = train::located(stored, stored.eval.tokenizer);
+  for (std::string& folder : stored.eval.tasks) folder = train::located(stored, folder);
   config::Value value = config::in_layer(config::print(stored), config::kStoredLayer);
   const auto overrides_any = [&](std::string_view beginning) {
     return std::any_of(overrides.begin(), overrides.end(),

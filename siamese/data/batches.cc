@@ -26,6 +26,11 @@ class TokenBatches : public Batches {
     for (size_t row = 0; row < static_cast<size_t>(rows); ++row) {
       dataset_->sample(first + row, std::span(batch.tokens).subspan(row * (width + 1), width + 1),
                        std::span(batch.weights).subspan(row * width, width));
+      auto borders = dataset_->borders(first + row);
+      if (!borders) continue;
+      // The first token of a document cannot be told from the document before it.
+      for (const int64_t border : *borders) batch.weights[row * width + static_cast<size_t>(border) - 1] = 0;
+      batch.borders.push_back(std::move(*borders));
     }
     return batch;
   }

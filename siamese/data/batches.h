@@ -30,6 +30,8 @@ struct Batch {
   // Text.
   std::vector<int64_t> tokens;  // [rows, context + 1]
   std::vector<float> weights;   // [rows, context]
+  // Of each row, before which tokens another document begins (data.pack); empty: documents do not matter.
+  std::vector<std::vector<int64_t>> borders;
   // Images, about -1 to 1.
   std::vector<float> images;    // [rows, channels, image, image]
   std::vector<int64_t> labels;  // [rows]

@@ -8,6 +8,7 @@
 #include "siamese/data/codec.h"
 #include "siamese/data/files.h"
 #include "siamese/data/folder_set.h"
+#include "siamese/data/mixture.h"
 #include "siamese/data/shapes.h"
 
 namespace siamese::data {
@@ -87,6 +88,7 @@ void check(const DataConfig& config) {
       return check_files(config);
     case Source::text:
     case Source::tokens:
+      if (!config.mix.empty()) mix_sources(config);
       return check_files(config);
     case Source::idx:
     case Source::cifar:

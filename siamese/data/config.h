@@ -14,6 +14,7 @@ namespace siamese::data {
 enum class Source { arithmetic, text, tokens, random, shapes, idx, cifar, folder, latents };
 enum class LossOn { answers, all };
 enum class Normalize { symmetric, imagenet };
+enum class Pack { stream, documents };
 
 // Keys that only some sources use.
 config::Use of(std::initializer_list<Source> sources);
@@ -25,8 +26,10 @@ struct DataConfig {
   Source source = Source::arithmetic;
   std::vector<std::string> train;
   std::vector<std::string> val;
+  std::vector<std::string> mix;
   double val_fraction = 0.05;
   io::TokenFormat format = io::TokenFormat::auto_;
+  Pack pack = Pack::stream;
   std::string operations = "+-*";
   int digits = 4;
   double test_fraction = 0.1;
@@ -46,10 +49,17 @@ struct DataConfig {
     visit("val", self.val,
           {"what is held out, written like train; empty = the tail of train, or what idx and cifar call test",
            of_files()});
+    visit(
+        "mix", self.mix,
+        {"named sources and their shares, [web=3, books=1]; entries of train and val then begin with a name, web=PATH",
+         of({Source::text, Source::tokens})});
     visit("val_fraction", self.val_fraction,
           {"share of each training file (folder: of each class) held out",
            of({Source::text, Source::tokens, Source::folder, Source::latents}), config::without("data.val")});
     visit("format", self.format, {"layout of the token files", of({Source::tokens})});
+    visit("pack", self.pack,
+          {"stream: a token sees all before it in its window; documents: of its own document only",
+           of({Source::tokens})});
     visit("operations", self.operations, {"which of + - * occur", of({Source::arithmetic})});
     visit("digits", self.digits, {"most digits of an operand, 1 to 4", of({Source::arithmetic})});
     visit("test_fraction", self.test_fraction,
@@ -102,6 +112,14 @@ struct EnumText<data::LossOn> {
   static constexpr EnumNames<data::LossOn, 2> names{{
       {data::LossOn::answers, "answers"},
       {data::LossOn::all, "all"},
+  }};
+};
+
+template <>
+struct EnumText<data::Pack> {
+  static constexpr EnumNames<data::Pack, 2> names{{
+      {data::Pack::stream, "stream"},
+      {data::Pack::documents, "documents"},
   }};
 };
 

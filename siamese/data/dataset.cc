@@ -5,6 +5,7 @@
 #include "siamese/base/check.h"
 #include "siamese/data/arithmetic.h"
 #include "siamese/data/codec.h"
+#include "siamese/data/mixture.h"
 #include "siamese/data/random_tokens.h"
 #include "siamese/data/text.h"
 #include "siamese/data/tokens.h"
@@ -24,6 +25,7 @@ std::unique_ptr<Dataset> open_dataset(const DataConfig& config, Split split, int
     throw UsageError(fmt::format("model.vocab: expected at least {} for data.source={}, got {}", needed,
                                  enum_text(config.source), vocab));
   }
+  if (!config.mix.empty()) return mixed_dataset(config, split, context, vocab, seed);
   switch (config.source) {
     case Source::arithmetic:
       return arithmetic_dataset(config, split, context, seed);

@@ -6,8 +6,10 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "siamese/data/config.h"
 
@@ -25,6 +27,8 @@ class Dataset {
   virtual int64_t samples() const = 0;
   // Safe to call from several threads.
   virtual void sample(uint64_t position, std::span<int64_t> tokens, std::span<float> weights) const = 0;
+  // Before which tokens of the sample, 1 to context, another document begins. nullopt: documents do not matter.
+  virtual std::optional<std::vector<int64_t>> borders(uint64_t /*position*/) const { return std::nullopt; }
   // One line for the log.
   virtual std::string describe() const = 0;
 };

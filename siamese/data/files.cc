@@ -73,7 +73,10 @@ std::string found_below(const std::string& base, const std::string& path) {
 
 DataConfig located(DataConfig config) {
   for (auto* const list : {&config.train, &config.val}) {
-    for (std::string& entry : *list) entry = found_below(config.base, entry);
+    for (std::string& entry : *list) {
+      const size_t name = config.mix.empty() ? 0 : entry.find('=') + 1;  // of a source, which comes before the path
+      entry = entry.substr(0, name) + found_below(config.base, entry.substr(name));
+    }
   }
   return config;
 }

@@ -9,6 +9,7 @@
 #include "siamese/data/files.h"
 #include "siamese/data/folder_set.h"
 #include "siamese/data/idx_set.h"
+#include "siamese/data/mixture.h"
 #include "siamese/io/checksum.h"
 
 namespace siamese::data {
@@ -32,6 +33,14 @@ std::vector<DataFile> without_labels(const std::vector<fs::path>& paths) {
 
 std::vector<DataFile> files_of(const DataConfig& config, Split split) {
   const bool training = split == Split::train;
+  if (!config.mix.empty()) {
+    std::vector<DataFile> all;
+    for (const MixSource& source : mix_sources(config)) {
+      const auto own = files_of(source.data, split);
+      all.insert(all.end(), own.begin(), own.end());
+    }
+    return all;
+  }
   switch (config.source) {
     case Source::text:
     case Source::tokens:

@@ -32,6 +32,7 @@ Batch SpreadBatches::batch(uint64_t first, int64_t rows) const {
     batch.shape = one.shape;
     append(one.tokens, batch.tokens);
     append(one.weights, batch.weights);
+    append(one.borders, batch.borders);
     append(one.images, batch.images);
     append(one.labels, batch.labels);
     append(one.targets, batch.targets);

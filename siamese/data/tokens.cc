@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "siamese/base/check.h"
+#include "siamese/data/document_index.h"
 #include "siamese/data/windows.h"
 #include "siamese/io/token_file.h"
 
@@ -40,12 +41,18 @@ class TokenIdCodec : public Codec {
 
 class Shard : public TokenSource {
  public:
-  explicit Shard(io::TokenFile file) : file_(std::move(file)) {}
+  Shard(io::TokenFile file, std::optional<DocumentIndex> documents)
+      : file_(std::move(file)), documents_(std::move(documents)) {}
   int64_t size() const override { return file_.size(); }
   void read(int64_t begin, std::span<int64_t> out) const override { file_.read(begin, out); }
+  std::optional<std::vector<int64_t>> documents_between(int64_t begin, int64_t end) const override {
+    if (!documents_) return std::nullopt;
+    return documents_->begins_between(begin, end);
+  }
 
  private:
   io::TokenFile file_;
+  std::optional<DocumentIndex> documents_;
 };
 
 }  // namespace
@@ -54,9 +61,13 @@ std::unique_ptr<Codec> token_id_codec() { return std::make_unique<TokenIdCodec>(
 
 std::unique_ptr<Dataset> token_dataset(const DataConfig& config, Split split, int64_t context, int64_t vocab,
                                        uint64_t seed) {
-  const FileKind kind{
-      [&](const auto& path) { return std::make_unique<Shard>(io::TokenFile::open(path, config.format, vocab)); },
-      "tokens", vocab};
+  const FileKind kind{[&](const auto& path) {
+                        io::TokenFile file = io::TokenFile::open(path, config.format, vocab);
+                        std::optional<DocumentIndex> documents;
+                        if (config.pack == Pack::documents) documents.emplace(path, file.size());
+                        return std::make_unique<Shard>(std::move(file), std::move(documents));
+                      },
+                      "tokens", vocab};
   return open_windows(config, split, context, seed, kind);
 }
 

@@ -47,11 +47,24 @@ Windows::Windows(std::vector<Part> parts, Order order, int64_t context, int64_t 
 
 void Windows::sample(uint64_t position, std::span<int64_t> tokens, std::span<float> weights) const {
   SIAMESE_INVARIANT(std::ssize(tokens) == context_ + 1 && std::ssize(weights) == context_);
+  const auto [part, begin] = place_of(position);
+  part->source->read(begin, tokens);
+  std::fill(weights.begin(), weights.end(), 1.0F);
+}
+
+std::pair<const Part*, int64_t> Windows::place_of(uint64_t position) const {
   const auto window = static_cast<int64_t>(IndexOrder(samples(), order_, seed_)(position));
   const auto after = std::upper_bound(first_window_.begin(), first_window_.end(), window);
   const auto at = static_cast<size_t>(after - first_window_.begin()) - 1;
-  parts_[at].source->read(parts_[at].begin + (window - first_window_[at]) * context_, tokens);
-  std::fill(weights.begin(), weights.end(), 1.0F);
+  return {&parts_[at], parts_[at].begin + (window - first_window_[at]) * context_};
+}
+
+std::optional<std::vector<int64_t>> Windows::borders(uint64_t position) const {
+  const auto [part, begin] = place_of(position);
+  auto borders = part->source->documents_between(begin, begin + context_ + 1);
+  if (!borders) return borders;
+  for (int64_t& border : *borders) border -= begin;
+  return borders;
 }
 
 std::string Windows::describe() const {

@@ -21,6 +21,10 @@ class TokenSource {
   virtual int64_t size() const = 0;
   // Tokens [begin, begin + out.size()), all inside the file. Safe to call from several threads.
   virtual void read(int64_t begin, std::span<int64_t> out) const = 0;
+  // Where documents begin in (begin, end); nullopt: documents do not matter.
+  virtual std::optional<std::vector<int64_t>> documents_between(int64_t /*begin*/, int64_t /*end*/) const {
+    return std::nullopt;
+  }
 };
 
 struct Part {
@@ -37,9 +41,13 @@ class Windows : public Dataset {
   int64_t vocab() const override { return vocab_; }
   int64_t samples() const override { return first_window_.back(); }
   void sample(uint64_t position, std::span<int64_t> tokens, std::span<float> weights) const override;
+  std::optional<std::vector<int64_t>> borders(uint64_t position) const override;
   std::string describe() const override;
 
  private:
+  // The part that a sample lies in, and its first token there.
+  std::pair<const Part*, int64_t> place_of(uint64_t position) const;
+
   std::vector<Part> parts_;
   std::vector<int64_t> first_window_;  // of each part, then the total
   Order order_;

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "siamese/data/config.h"
 #include "siamese/eval/diffusion_sampler.h"
@@ -22,6 +23,9 @@ struct EvalConfig {
   int64_t sampler_steps = 50;
   double guidance = 1;
   std::string classifier;
+  std::vector<std::string> tasks;
+  int64_t task_limit = 0;
+  std::string tokenizer;
 
   template <class Self, class Visit>
   static void fields(Self& self, Visit&& visit) {
@@ -43,6 +47,13 @@ struct EvalConfig {
     visit("classifier", self.classifier,
           {"a vit run or checkpoint that compares drawn and held-out images (feature distance)", for_dit(),
            config::with({"eval.samples"})});
+    visit("tasks", self.tasks,
+          {"folders of evaluation requests (docs/tasks.md) that are asked at each evaluation", models::for_text()});
+    visit("task_limit", self.task_limit,
+          {"only the first so many documents of each task; 0 = all", models::for_text(), config::with({"eval.tasks"})});
+    visit("tokenizer", self.tokenizer,
+          {"tokenizer.json that turns tasks into tokens, or a folder that has one", models::for_text(),
+           config::with({"eval.tasks"})});
   }
 
   // With steps of `batch` samples.

@@ -1,6 +1,7 @@
 #include "siamese/eval/evaluate.h"
 
 #include <cmath>
+#include <numbers>
 
 #include <fmt/format.h>
 
@@ -28,6 +29,38 @@ DrawnSamples draw_and_judge(const models::DiffusionTransformer& model, const Sub
         judge_samples(*subject.classifier, drawn.images, labels, held_out.from(), subject.rows, held_out.count());
   }
   return drawn;
+}
+
+double bits_per_byte(double loss, double bytes_per_token) { return loss * std::numbers::log2e / bytes_per_token; }
+
+// Of several sets each has its loss; that of them all is their mean by the weights they are trained with.
+void measure_held_out(const Subject& subject, const EvalConfig& config, const HeldOutSamples& first, Baseline& baseline,
+                      Evaluation& result) {
+  const auto measure = [&](const HeldOutSamples& samples, Baseline* of) {
+    return held_out_loss(subject.model, samples.from(), subject.rows, samples.count(), of);
+  };
+  if (subject.sets == nullptr || subject.sets->front().name.empty()) {
+    result.held_out = measure(first, &baseline);
+    if (subject.sets == nullptr) return;
+    result.bits_per_byte = bits_per_byte(result.held_out.loss, subject.sets->front().bytes_per_token);
+    return;
+  }
+  double sum = 0, weights = 0;
+  for (const data::HeldOutSet& set : *subject.sets) {
+    const bool trained = set.weight > 0;
+    const HeldOut own = measure(HeldOutSamples(*set.batches, config, subject.batch), trained ? &baseline : nullptr);
+    result.sets.push_back({.name = set.name,
+                           .loss = own.loss,
+                           .perplexity = own.perplexity,
+                           .bits_per_byte = bits_per_byte(own.loss, set.bytes_per_token),
+                           .targets = static_cast<int64_t>(own.targets)});
+    if (!trained) continue;
+    sum += set.weight * own.loss;
+    weights += set.weight;
+    result.held_out.targets += own.targets;
+  }
+  result.held_out.loss = sum / weights;
+  result.held_out.perplexity = std::exp(result.held_out.loss);
 }
 
 const models::ModelConfig& config_of(const models::Model& model) {
@@ -101,6 +134,15 @@ std::string Evaluation::measures_text() const {
                         samples->quality->feature_distance, 100 * samples->quality->class_agreement,
                         samples->images.size(0));
   }
+  if (std::isfinite(bits_per_byte)) text += fmt::format(", {:.4f} bits per byte", bits_per_byte);
+  for (const runs::HeldOutSetRecord& set : sets) {
+    text += fmt::format(", {} {:.4f}", set.name, set.loss);
+    if (std::isfinite(set.bits_per_byte)) text += fmt::format(" ({:.4f} bits per byte)", set.bits_per_byte);
+  }
+  for (const runs::TaskRecord& task : tasks) {
+    const double value = task.primary_value();
+    if (std::isfinite(value)) text += fmt::format(", {} {} {:.4f}", task.name, task.primary, value);
+  }
   return text;
 }
 
@@ -119,7 +161,7 @@ Evaluation evaluate(const Subject& subject, const EvalConfig& config) {
     result.baseline = baseline.loss();
     return result;
   }
-  result.held_out = held_out_loss(subject.model, held_out.from(), subject.rows, held_out.count(), &baseline);
+  measure_held_out(subject, config, held_out, baseline, result);
   result.baseline = baseline.loss();
   if (const auto* const dit = dynamic_cast<const models::DiffusionTransformer*>(&subject.model)) {
     result.of_images = true;
@@ -128,6 +170,12 @@ Evaluation evaluate(const Subject& subject, const EvalConfig& config) {
   const auto* const lm = dynamic_cast<const models::LanguageModel*>(&subject.model);
   if (lm != nullptr && subject.data.source == data::Source::arithmetic && config.problems > 0) {
     result.groups = exact_match(*lm, subject.data, config.problems, kProblemSeed);
+  }
+  if (lm != nullptr && subject.tasks != nullptr) {
+    TaskObserver silent;
+    for (const TaskSet& set : subject.tasks->sets()) {
+      result.tasks.push_back(*evaluate_task(*lm, *subject.tasks, set, {}, silent));
+    }
   }
   return result;
 }
@@ -138,6 +186,8 @@ runs::EvalRecord record_of(const Evaluation& evaluation) {
   record.loss = evaluation.held_out.loss;
   record.of_images = evaluation.of_images;
   if (!evaluation.of_images) record.perplexity = evaluation.held_out.perplexity;
+  record.bits_per_byte = evaluation.bits_per_byte;
+  record.sets = evaluation.sets;
   record.baseline = evaluation.baseline;
   record.targets = static_cast<int64_t>(evaluation.held_out.targets);
   if (!evaluation.groups.empty()) record.accuracy = accuracy_of(evaluation);
@@ -148,6 +198,7 @@ runs::EvalRecord record_of(const Evaluation& evaluation) {
   }
   record.diffusion = evaluation.held_out.terms;
   if (evaluation.samples) record.samples = samples_of(evaluation);
+  record.tasks = evaluation.tasks;
   record.averaged = evaluation.config.averaged;
   return record;
 }

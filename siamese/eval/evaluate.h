@@ -10,12 +10,14 @@
 #include <ATen/core/Tensor.h>
 
 #include "siamese/data/config.h"
+#include "siamese/data/mixture.h"
 #include "siamese/data/spread.h"
 #include "siamese/eval/classification.h"
 #include "siamese/eval/config.h"
 #include "siamese/eval/exact_match.h"
 #include "siamese/eval/held_out.h"
 #include "siamese/eval/samples.h"
+#include "siamese/eval/tasks.h"
 #include "siamese/runs/eval_record.h"
 
 namespace siamese::eval {
@@ -30,11 +32,14 @@ struct DrawnSamples {
 struct Evaluation {
   int64_t step = 0;
   HeldOut held_out;
-  double baseline = 0;  // of predicting without looking, on the same samples (baseline.h)
+  double bits_per_byte = runs::kNone;        // of text whose bytes are known
+  std::vector<runs::HeldOutSetRecord> sets;  // of data.mix; then held_out is their mean by weight
+  double baseline = 0;                       // of predicting without looking, on the same samples (baseline.h)
   bool of_images = false;
   std::vector<MatchGroup> groups;  // empty: not arithmetic
   std::optional<Classification> classification;
   std::optional<DrawnSamples> samples;
+  std::vector<runs::TaskRecord> tasks;
   EvalConfig config;  // what was asked
   std::vector<std::string> class_names;
 
@@ -73,6 +78,9 @@ struct Subject {
   int64_t rows = 0;                                       // samples of one forward pass
   int64_t step = 0;                                       // of the checkpoint
   const models::VisionTransformer* classifier = nullptr;  // judges drawn samples
+  const Tasks* tasks = nullptr;                           // asked of a language model
+  // Where held_out is the first of several sets, or the bytes of its text are known.
+  const std::vector<data::HeldOutSet>* sets = nullptr;
 };
 
 // Problems do not depend on the run's seed either.

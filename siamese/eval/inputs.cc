@@ -17,6 +17,12 @@ at::Tensor rows_of(const std::vector<T>& values, int64_t first, at::IntArrayRef 
   return tensor;
 }
 
+std::vector<std::vector<int64_t>> borders_of(const std::vector<std::vector<int64_t>>& all, int64_t first,
+                                             int64_t rows) {
+  if (all.empty()) return {};
+  return {all.begin() + first, all.begin() + first + rows};
+}
+
 }  // namespace
 
 models::Inputs to_inputs(const data::Batch& batch, int64_t first, int64_t rows) {
@@ -26,6 +32,7 @@ models::Inputs to_inputs(const data::Batch& batch, int64_t first, int64_t rows) 
           .images = rows_of(batch.images, first, {rows, shape.channels, shape.image, shape.image}),
           .labels = rows_of(batch.labels, first, {rows}),
           .targets = rows_of(batch.targets, first, {rows, shape.classes}),
+          .borders = borders_of(batch.borders, first, rows),
           .first_position = batch.first_position + static_cast<uint64_t>(first)};
 }
 

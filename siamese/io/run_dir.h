@@ -2,6 +2,7 @@
 //   config.yaml  metrics.jsonl  eval.jsonl  run.json  report.html
 //   latest                  text, the name of the newest checkpoint: "step500\n"
 //   samples/                step{N}.png, what a diffusion model drew at its evaluations
+//   tasks/step{N}/          *.jsonl, what `siamese eval --tasks` asked of a checkpoint and what came of it
 //   step{N}/                config.yaml  model.safetensors  optim.safetensors  trainer.json; stands alone
 //                           ema.safetensors too, when averaged weights are kept; trainer.json then names it in `files`
 // and of the folder of a sweep, which holds run directories:
@@ -29,6 +30,7 @@ inline constexpr std::string_view kModelIndexFile = "model.safetensors.index.jso
 inline constexpr std::string_view kOptimFile = "optim.safetensors";
 inline constexpr std::string_view kAverageFile = "ema.safetensors";
 inline constexpr std::string_view kSamplesFolder = "samples";
+inline constexpr std::string_view kTasksFolder = "tasks";
 inline constexpr std::string_view kTrainerFile = "trainer.json";
 inline constexpr std::string_view kSweepFile = "sweep.json";
 inline constexpr std::string_view kRecordedFile = "recorded.jsonl";

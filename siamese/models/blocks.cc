@@ -49,7 +49,7 @@ SublayerOutput Blocks::computed(const residual::Site& site, const at::Tensor& gi
     const nn::RotaryTables* const rotary = sequence.rotary.cos.defined() ? &sequence.rotary : nullptr;
     const nn::KeyValues* const held = sequence.cache != nullptr ? &(*sequence.cache)[block] : nullptr;
     const nn::Dropout dropout = sequence.dropping.attention(site);
-    return {.branch = {attentions_[block](input, rotary, sequence.past, held, dropout), {}}};
+    return {.branch = {attentions_[block](input, rotary, sequence.past, held, dropout, sequence.pieces), {}}};
   }
   if (experts_.empty()) return {.branch = {feed_forwards_[block](input), {}}};
   const nn::ExpertsResult result = experts_[block](input);

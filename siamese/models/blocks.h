@@ -23,7 +23,8 @@ struct Sequence {
   // Generation only: tokens of each sequence before these, and what is kept of them in every block.
   at::IntArrayRef past = {};
   const std::vector<nn::KeyValues>* cache = nullptr;
-  Dropping dropping = {};  // training only
+  Dropping dropping = {};            // training only
+  std::vector<int64_t> pieces = {};  // lengths of documents that do not see each other (nn/pieces.h); empty: all do
 };
 
 class Blocks {

@@ -5,6 +5,7 @@
 #include <ATen/ATen.h>
 
 #include "siamese/nn/expect.h"
+#include "siamese/nn/pieces.h"
 #include "siamese/ops/embedding.h"
 #include "siamese/ops/head_loss.h"
 #include "siamese/ops/linear.h"
@@ -50,7 +51,11 @@ at::Tensor LanguageModel::embed_after(const at::Tensor& tokens, const LmCache& c
   sequence.past = cache.past;
   sequence.cache = &cache.layers;
   if (config_.positions == Positions::rope) {
-    sequence.rotary = rotary_.at_each(cache.past, count, embedded.options());
+    const bool together =
+        std::all_of(cache.past.begin(), cache.past.end(), [&](int64_t past) { return past == cache.past.front(); });
+    const at::IntArrayRef begins = cache.past;
+    sequence.rotary = rotary_.at_each(together ? begins.slice(0, 1) : begins, count, embedded.options());
+    if (together) sequence.rotary = {sequence.rotary.cos[0], sequence.rotary.sin[0]};  // one table for all
     return embedded;
   }
   std::vector<at::Tensor> rows;
@@ -58,10 +63,27 @@ at::Tensor LanguageModel::embed_after(const at::Tensor& tokens, const LmCache& c
   return embedded + at::stack(rows);
 }
 
+at::Tensor LanguageModel::embed(const at::Tensor& tokens, const std::vector<std::vector<int64_t>>& borders,
+                                Sequence& sequence) const {
+  const int64_t count = tokens.size(1);
+  nn::expect_that(count <= config_.context, "tokens", "at most " + std::to_string(config_.context), count);
+  if (!borders.empty()) {
+    const auto rows = static_cast<int64_t>(borders.size());
+    nn::expect_that(rows == tokens.size(0), "borders", "of " + std::to_string(tokens.size(0)) + " samples", rows);
+    sequence.pieces = nn::piece_lengths(borders, count);
+  }
+  const at::Tensor embedded = embedding_(tokens);
+  if (config_.positions == Positions::rope) {
+    sequence.rotary = rotary_.at(0, count, embedded.options());
+    return embedded;
+  }
+  if (borders.empty()) return ops::add_to_each(embedded, positions_.weight().value().narrow(0, 0, count));
+  return embedded + positions_(nn::piece_positions(sequence.pieces, tokens.size(0), count).to(tokens.device()));
+}
+
 StackOutput LanguageModel::run(const at::Tensor& given, const StackOptions& options, LmCache* cache,
-                               const Dropping& dropping) const {
+                               const Dropping& dropping, const std::vector<std::vector<int64_t>>& borders) const {
   nn::expect_indices("tokens", given, {-1, -1}, config_.vocab);
-  const int64_t count = given.size(1);
   const at::Tensor tokens = given.to(embedding_.weight().value().device());
   Sequence sequence{.dropping = dropping};
   at::Tensor embedded;
@@ -69,13 +91,7 @@ StackOutput LanguageModel::run(const at::Tensor& given, const StackOptions& opti
     check_cache(given, options, *cache);
     embedded = embed_after(tokens, *cache, sequence);
   } else {
-    nn::expect_that(count <= config_.context, "tokens", "at most " + std::to_string(config_.context), count);
-    embedded = embedding_(tokens);
-    if (config_.positions == Positions::rope) {
-      sequence.rotary = rotary_.at(0, count, embedded.options());
-    } else {
-      embedded = ops::add_to_each(embedded, positions_.weight().value().narrow(0, 0, count));
-    }
+    embedded = embed(tokens, borders, sequence);
   }
   const auto sublayer = [blocks = blocks_, sequence](const residual::Site& site, const at::Tensor& input,
                                                      const std::vector<at::Tensor>&) {
@@ -83,7 +99,7 @@ StackOutput LanguageModel::run(const at::Tensor& given, const StackOptions& opti
   };
   StackOutput output = (*stack_)(dropping.embedding()(embedded), sublayer, options);
   if (cache != nullptr) {
-    for (int64_t& past : cache->past) past += count;
+    for (int64_t& past : cache->past) past += given.size(1);
   }
   return output;
 }
@@ -106,7 +122,7 @@ Losses LanguageModel::losses(const Inputs& inputs, const LossOptions& options) c
   const at::Tensor tokens = tokens_of(inputs);
   const int64_t count = tokens.size(1) - 1;  // tokens that have a next one
   const Dropping dropping = dropping_of(config_, inputs, options);
-  const StackOutput output = run(tokens.narrow(1, 0, count), options.stack, nullptr, dropping);
+  const StackOutput output = run(tokens.narrow(1, 0, count), options.stack, nullptr, dropping, inputs.borders);
   const at::Tensor targets = tokens.narrow(1, 1, count).reshape({-1});
   at::Tensor weights;
   if (inputs.weights.defined()) {
@@ -125,7 +141,7 @@ Losses LanguageModel::losses(const Inputs& inputs, const LossOptions& options) c
 Pass LanguageModel::pass(const Inputs& inputs, const StackOptions& options) const {
   const at::Tensor tokens = tokens_of(inputs);
   const int64_t count = tokens.size(1) - 1;
-  const StackOutput output = run(tokens, options, nullptr);
+  const StackOutput output = run(tokens, options, nullptr, {}, inputs.borders);
   const at::Tensor before_last = output.hidden.narrow(1, 0, count).reshape({-1, config_.width});
   const at::Tensor targets = tokens.narrow(1, 1, count).reshape({-1});
   const ops::HeadLoss terms = ops::head_loss(ops::to_operand(before_last), head_.value(), targets, {},

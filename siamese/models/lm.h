@@ -56,8 +56,12 @@ class LanguageModel : public Model {
   int64_t idle_experts() const;
   // Checked and on the model's device; at least two of each sample.
   at::Tensor tokens_of(const Inputs& inputs) const;
-  StackOutput run(const at::Tensor& tokens, const StackOptions& options, LmCache* cache,
-                  const Dropping& dropping = {}) const;
+  // `borders` of documents: Inputs::borders.
+  StackOutput run(const at::Tensor& tokens, const StackOptions& options, LmCache* cache, const Dropping& dropping = {},
+                  const std::vector<std::vector<int64_t>>& borders = {}) const;
+  // The embedding of tokens that follow nothing, and where they stand.
+  at::Tensor embed(const at::Tensor& tokens, const std::vector<std::vector<int64_t>>& borders,
+                   Sequence& sequence) const;
   void check_cache(const at::Tensor& tokens, const StackOptions& options, const LmCache& cache) const;
   // The embedding of tokens that follow the cached ones, and where they stand.
   at::Tensor embed_after(const at::Tensor& tokens, const LmCache& cache, Sequence& sequence) const;

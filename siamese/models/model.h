@@ -15,12 +15,15 @@ namespace siamese::models {
 
 // One batch, as the family takes it. (Model::pass: tokens [batch, n]; targets of the output's shape for dit.)
 struct Inputs {
-  at::Tensor tokens;            // int64 [batch, context + 1]
-  at::Tensor weights;           // [batch, context]: 1 where the target counts
-  at::Tensor images;            // [batch, channels, image, image]
-  at::Tensor labels;            // int64 [batch]
-  at::Tensor targets;           // [batch, classes], rows add up to 1; undefined: the labels are meant
-  at::Tensor timesteps = {};    // int64 [batch], for Model::pass of a dit alone: losses() draws them
+  at::Tensor tokens;          // int64 [batch, context + 1]
+  at::Tensor weights;         // [batch, context]: 1 where the target counts
+  at::Tensor images;          // [batch, channels, image, image]
+  at::Tensor labels;          // int64 [batch]
+  at::Tensor targets;         // [batch, classes], rows add up to 1; undefined: the labels are meant
+  at::Tensor timesteps = {};  // int64 [batch], for Model::pass of a dit alone: losses() draws them
+  // Text: of each sample, before which tokens another document begins, which sees nothing of those before it. Empty:
+  // every token sees all before it.
+  std::vector<std::vector<int64_t>> borders = {};
   uint64_t first_position = 0;  // of the first sample: what is random about a sample is keyed by its position
 };
 

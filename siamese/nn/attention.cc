@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include "siamese/nn/expect.h"
+#include "siamese/nn/pieces.h"
 #include "siamese/ops/cached_attention.h"
 #include "siamese/ops/dropped_attention.h"
 #include "siamese/ops/operand.h"
@@ -61,7 +62,12 @@ ops::AttentionArguments Attention::arguments(const RotaryTables* rotary) const {
   return arguments;
 }
 
-at::Tensor Attention::mixed(const at::Tensor& qkv, const RotaryTables* rotary, const Dropout& dropout) const {
+at::Tensor Attention::mixed(const at::Tensor& qkv, const RotaryTables* rotary, const Dropout& dropout,
+                            const std::vector<int64_t>& pieces) const {
+  if (!pieces.empty()) {
+    expect_that(!dropout.acts(), "attention dropout", "none within documents", 1);
+    return attention_in_pieces(qkv, arguments(rotary), pieces);
+  }
   if (!dropout.acts()) return ops::attention(qkv, arguments(rotary));
   const int64_t tokens = qkv.size(1);
   const at::Tensor dropped = dropout.dropped({qkv.size(0), shape_.heads, tokens, tokens}, qkv.device());
@@ -69,12 +75,14 @@ at::Tensor Attention::mixed(const at::Tensor& qkv, const RotaryTables* rotary, c
 }
 
 at::Tensor Attention::operator()(const at::Tensor& x, const RotaryTables* rotary, at::IntArrayRef past,
-                                 const KeyValues* cache, const Dropout& dropout) const {
+                                 const KeyValues* cache, const Dropout& dropout,
+                                 const std::vector<int64_t>& pieces) const {
   expect_shape("attention input", x, {-1, -1, shape_.width});
   if (cache == nullptr) {
     expect_that(past.empty(), "attention past", "none without a cache", static_cast<int64_t>(past.size()));
-    return out_(mixed(projected(x), rotary, dropout));
+    return out_(mixed(projected(x), rotary, dropout, pieces));
   }
+  expect_that(pieces.empty(), "attention pieces", "none with a cache", static_cast<int64_t>(pieces.size()));
   expect_that(shape_.causal, "attention cache", "none where all tokens see one another", 1);
   // The cache is float32: what was once rounded is not rounded again.
   const at::Tensor qkv = ops::from_operand(projected(x));

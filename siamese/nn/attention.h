@@ -45,15 +45,18 @@ class Attention {
             int64_t block, const InitFactors& factors);
 
   // `rotary` may be null (learned positions). With a `cache`, the tokens follow `past` others of each sequence, which
-  // it holds; without one there are none. `dropout` acts on the weights of a pass without a cache.
+  // it holds; without one there are none. `dropout` acts on the weights of a pass without a cache. `pieces`: documents
+  // that do not see each other (pieces.h), in a pass without a cache and without dropout.
   at::Tensor operator()(const at::Tensor& x, const RotaryTables* rotary, at::IntArrayRef past = {},
-                        const KeyValues* cache = nullptr, const Dropout& dropout = {}) const;
+                        const KeyValues* cache = nullptr, const Dropout& dropout = {},
+                        const std::vector<int64_t>& pieces = {}) const;
 
  private:
   at::Tensor projected(const at::Tensor& x) const;
   ops::AttentionArguments arguments(const RotaryTables* rotary) const;
   // From the projected q, k, v to what the output projection reads.
-  at::Tensor mixed(const at::Tensor& qkv, const RotaryTables* rotary, const Dropout& dropout) const;
+  at::Tensor mixed(const at::Tensor& qkv, const RotaryTables* rotary, const Dropout& dropout,
+                   const std::vector<int64_t>& pieces) const;
 
   AttentionShape shape_;
   AttentionNorm norm_;

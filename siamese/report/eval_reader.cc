@@ -38,6 +38,8 @@ EvalRow row_of(const runs::EvalRecord& record) {
   row.loss = record.loss;
   row.baseline = record.baseline;
   row.measures = measures_of(record.measures());
+  row.sets = record.sets;
+  row.tasks = record.tasks;
   if (record.accuracy) {
     row.correct = record.accuracy->correct;
     row.count = record.accuracy->count;

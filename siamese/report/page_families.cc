@@ -48,6 +48,12 @@ json eval_object(const EvalRow& row) {
   object["step"] = row.step;
   object["loss"] = number(row.loss);
   object["accuracy"] = number(row.accuracy());
+  for (const runs::HeldOutSetRecord& set : row.sets) {
+    object["sets"].push_back({set.name, number(set.loss), number(set.perplexity), number(set.bits_per_byte)});
+  }
+  for (const runs::TaskRecord& task : row.tasks) {
+    object["tasks"].push_back({task.name, task.primary, number(task.primary_value()), task.documents});
+  }
   if (!row.samples) return object;
   object["samples"] = {{"count", row.samples->count},
                        {"steps", row.samples->steps},

@@ -79,6 +79,8 @@ struct EvalRow {
   Measures measures = {};
   std::optional<Confusion> confusion = std::nullopt;  // kept for the newest evaluation that has one
   std::optional<Samples> samples = std::nullopt;
+  std::vector<runs::HeldOutSetRecord> sets = {};
+  std::vector<runs::TaskRecord> tasks = {};
   double baseline = kMissing;  // of the best constant prediction on the same targets
   double accuracy() const;
 };

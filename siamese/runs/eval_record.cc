@@ -37,6 +37,24 @@ Json samples_json(const SamplesRecord& samples) {
   return object;
 }
 
+Json set_json(const HeldOutSetRecord& set) {
+  Json object = {{"name", set.name}, {"loss", set.loss}, {"perplexity", set.perplexity}};
+  if (std::isfinite(set.bits_per_byte)) object["bits_per_byte"] = set.bits_per_byte;
+  object["tokens"] = set.targets;
+  return object;
+}
+
+HeldOutSetRecord read_set(const Json& object, const std::string& where) {
+  const Fields fields(object, where);
+  HeldOutSetRecord set;
+  set.name = fields.text("name");
+  set.loss = fields.number("loss");
+  set.perplexity = fields.number("perplexity");
+  fields.take("bits_per_byte", set.bits_per_byte);
+  set.targets = fields.count("tokens");
+  return set;
+}
+
 Answers read_answers(const Fields& outer, const char* key) {
   const Fields fields = outer.object(key);
   const Answers answers{fields.count("correct"), fields.count("count")};
@@ -102,6 +120,7 @@ NamedNumbers EvalRecord::measures() const {
     add_finite(numbers, "feature_distance", samples->feature_distance);
     add_finite(numbers, "class_agreement", samples->class_agreement);
   }
+  for (const TaskRecord& task : tasks) add_finite(numbers, task.name + " " + task.primary, task.primary_value());
   return numbers;
 }
 
@@ -126,14 +145,19 @@ Accuracy read_accuracy(const Json& object, const std::string& where) {
 }
 
 std::string to_line(const EvalRecord& record) {
-  Json line = {{"step", record.step}, {"loss", record.loss}};
-  if (!record.of_images) line["perplexity"] = record.perplexity;
+  Json line = {{"step", record.step}};
+  const bool held_out = record.tasks.empty() || record.targets > 0;
+  if (held_out) line["loss"] = record.loss;
+  if (held_out && !record.of_images) line["perplexity"] = record.perplexity;
+  if (std::isfinite(record.bits_per_byte)) line["bits_per_byte"] = record.bits_per_byte;
   if (std::isfinite(record.baseline)) line["baseline"] = record.baseline;
-  line[record.of_images ? "images" : "tokens"] = record.targets;
+  if (held_out) line[record.of_images ? "images" : "tokens"] = record.targets;
+  for (const HeldOutSetRecord& set : record.sets) line["sets"].push_back(set_json(set));
   if (record.accuracy) line["accuracy"] = to_json(*record.accuracy);
   if (record.classification) line["classification"] = classification_json(*record.classification);
   for (const auto& [name, value] : record.diffusion) line["diffusion"][name] = value;
   if (record.samples) line["samples"] = samples_json(*record.samples);
+  for (const TaskRecord& task : record.tasks) line["tasks"].push_back(to_json(task));
   if (record.averaged) line["averaged"] = true;
   return sealed_line(kKind, line);
 }
@@ -145,7 +169,11 @@ EvalRecord read_eval(std::string_view line, const std::string& where, Notes* not
   record.step = fields.whole("step");
   fields.take("loss", record.loss);
   fields.take("perplexity", record.perplexity);
+  fields.take("bits_per_byte", record.bits_per_byte);
   fields.take("baseline", record.baseline);
+  fields.attempt("sets", [&] {
+    for (const Json& set : fields.list("sets")) record.sets.push_back(read_set(set, where + ": sets"));
+  });
   record.of_images = fields.has("images");
   fields.take(record.of_images ? "images" : "tokens", record.targets);
   fields.attempt("accuracy", [&] { record.accuracy = read_accuracy(fields.at("accuracy"), where + ": accuracy"); });
@@ -159,6 +187,9 @@ EvalRecord read_eval(std::string_view line, const std::string& where, Notes* not
     }
   });
   fields.attempt("samples", [&] { record.samples = read_samples(fields.object("samples")); });
+  fields.attempt("tasks", [&] {
+    for (const Json& task : fields.list("tasks")) record.tasks.push_back(read_task(task, where + ": tasks"));
+  });
   fields.take("averaged", record.averaged);
   return record;
 }

@@ -11,6 +11,7 @@
 
 #include "siamese/runs/notes.h"
 #include "siamese/runs/numbers.h"
+#include "siamese/runs/task_record.h"
 
 namespace siamese::runs {
 
@@ -46,21 +47,32 @@ struct SamplesRecord {
   std::string grid;                                          // path below the run folder; "": no picture
 };
 
+// One of several held-out sets.
+struct HeldOutSetRecord {
+  std::string name;
+  double loss = kNone, perplexity = kNone;
+  double bits_per_byte = kNone;  // where the bytes of its text are known
+  int64_t targets = 0;
+};
+
 struct EvalRecord {
   int64_t step = 0;
-  double loss = kNone;
+  double loss = kNone;        // with sets their mean by weight
   double perplexity = kNone;  // of text
-  double baseline = kNone;    // of predicting without looking (docs/comparing.md)
+  double bits_per_byte = kNone;
+  std::vector<HeldOutSetRecord> sets;
+  double baseline = kNone;  // of predicting without looking (docs/comparing.md)
   bool of_images = false;
   int64_t targets = 0;  // counted targets, or images
   std::optional<Accuracy> accuracy;
   std::optional<ClassificationRecord> classification;
   NamedNumbers diffusion;  // mse, vlb
   std::optional<SamplesRecord> samples;
-  bool averaged = false;  // of the averaged weights
+  std::vector<TaskRecord> tasks;  // of a language model; a line of `siamese eval --tasks` has nothing else
+  bool averaged = false;          // of the averaged weights
 
-  // What it says beside the loss, as a record line has it: top1, top5, mse, vlb, feature_distance, class_agreement.
-  // Finite ones only.
+  // What it says beside the loss, as a record line has it: top1, top5, mse, vlb, feature_distance, class_agreement,
+  // and of each task the metric it is reported by ("piqa/rc_0shot len_norm"). Finite ones only.
   NamedNumbers measures() const;
 };
 

@@ -49,6 +49,10 @@ void check_eval(const RunConfig& config) {
     require(images >= 2, eval.batches > 0 ? "eval.batches" : "eval.held_out", "at least 2 images for eval.classifier",
             images);
   }
+  require(eval.task_limit >= 0, "eval.task_limit", "a number >= 0 (0 = all)", eval.task_limit);
+  if (!eval.tasks.empty() && eval.tokenizer.empty() && !config.model.sees_images()) {
+    throw UsageError("eval.tokenizer: expected a tokenizer.json for eval.tasks, got none");
+  }
   if (config.model.family == models::Family::dit && eval.guidance != 1) {
     require(config.model.label_dropout > 0, "eval.guidance", "1 with model.label_dropout 0", eval.guidance);
   }
@@ -78,6 +82,12 @@ void check_pixels(const RunConfig& config) {
   }
 }
 
+void check_pack(const RunConfig& config) {
+  if (config.data.pack != data::Pack::documents || config.data.source != data::Source::tokens) return;
+  require(config.model.dropout.attention == 0, "model.dropout.attention", "0 with data.pack documents",
+          config.model.dropout.attention);
+}
+
 void check(const RunConfig& config) {
   const TrainConfig& train = config.train;
   require(train.steps >= 1, "train.steps", "at least 1", train.steps);
@@ -93,6 +103,7 @@ void check(const RunConfig& config) {
   require(train.ema >= 0 && train.ema < 1, "train.ema", "a decay in [0, 1) (0 = none)", train.ema);
   check_eval(config);
   check_pixels(config);
+  check_pack(config);
   for (const auto& [key, value] :
        {std::pair{"train.eval_every", train.eval_every}, std::pair{"train.checkpoint_every", train.checkpoint_every},
         std::pair{"train.record_every", train.record_every}, std::pair{"train.keep_last", train.keep_last},

@@ -48,8 +48,8 @@ RunConfig with_one_way_to_hold_out(RunConfig config) {
 
 bool decides_result(std::string_view key) {
   if (key.starts_with("engine.")) return key == "engine.precision";
-  return !is_one_of(
-      key, {"train.max_hours", "train.keep_last", "train.keep_every", "train.checkpoint_every", "train.record_every"});
+  return !is_one_of(key, {"eval.tasks", "eval.task_limit", "eval.tokenizer", "train.max_hours", "train.keep_last",
+                          "train.keep_every", "train.checkpoint_every", "train.record_every"});
 }
 
 std::string deciding_override(const std::vector<std::string>& overrides) {

@@ -71,6 +71,21 @@ Names foreign_files(const fs::path& checkpoint) {
   return foreign;
 }
 
+// Names below tasks/ that `siamese eval --tasks` does not write, as paths below `dir`.
+Names foreign_scores(const fs::path& dir) {
+  Names foreign;
+  for (const std::string& step : names_in(dir)) {
+    if (!io::checkpoint_step(step) || !is_real_folder(dir / step)) {
+      foreign.push_back(step);
+      continue;
+    }
+    for (const std::string& file : names_in(dir / step)) {
+      if (!file.ends_with(".jsonl") || !is_real_file(dir / step / file)) foreign.push_back(step + "/" + file);
+    }
+  }
+  return foreign;
+}
+
 // What a run did not write, as paths below `dir`.
 Names foreign_entries(const fs::path& dir) {
   Names foreign;
@@ -81,6 +96,8 @@ Names foreign_entries(const fs::path& dir) {
       for (const std::string& file : names_in(dir / name)) {
         if (!is_picture_name(file) || !is_real_file(dir / name / file)) foreign.push_back(name + "/" + file);
       }
+    } else if (name == io::kTasksFolder && is_real_folder(dir / name)) {
+      for (const std::string& file : foreign_scores(dir / name)) foreign.push_back(name + "/" + file);
     } else if (!is_one_of(name, kRunFiles) || !is_real_file(dir / name)) {
       foreign.push_back(name);
     }
@@ -136,7 +153,8 @@ void clear_for_run(const fs::path& dir) {
   std::error_code error;
   fs::remove(dir / io::kConfigFile, error);  // first: without it nobody goes on with the rest
   for (const std::string& name : names_in(dir)) {
-    const bool belongs = is_one_of(name, kRunFiles) || io::checkpoint_step(name) || name == io::kSamplesFolder;
+    const bool belongs = is_one_of(name, kRunFiles) || io::checkpoint_step(name) || name == io::kSamplesFolder ||
+                         name == io::kTasksFolder;
     if (!belongs || name == io::kRunFile) continue;
     fs::remove_all(dir / name, error);
     if (error) io::throw_system_error("remove", dir / name, error.value());

@@ -20,6 +20,7 @@
 #include "siamese/ops/reduce.h"
 #include "siamese/train/device.h"
 #include "siamese/train/freeze.h"
+#include "siamese/train/tasks.h"
 
 namespace siamese::train {
 namespace {
@@ -77,8 +78,9 @@ Trainer::Trainer(const RunConfig& config, bool resuming)
     : config_(config),
       training_data_(
           data::open_batches(config.data, data::Split::train, sample_shape(config.model), config.train.seed)),
-      test_data_(data::open_batches(config.data, data::Split::test, sample_shape(config.model), 0)),
+      test_data_(data::open_held_out(config.data, sample_shape(config.model))),
       classifier_(config),
+      tasks_(open_tasks(config)),
       model_(make_initial_model(config, resuming)),
       gradients_(model_->parameters()),
       optimizer_(make_optimizer(config.optim, model_->parameters())),
@@ -214,11 +216,13 @@ eval::Evaluation Trainer::evaluate() const {
   if (config_.eval.averaged) averaged.emplace(average_);
   return eval::evaluate({.model = *model_,
                          .data = config_.data,
-                         .held_out = *test_data_,
+                         .held_out = *test_data_.front().batches,
                          .batch = config_.train.batch,
                          .rows = config_.train.micro_batch,
                          .step = state_.step,
-                         .classifier = classifier_.model()},
+                         .classifier = classifier_.model(),
+                         .tasks = tasks_ ? &*tasks_ : nullptr,
+                         .sets = &test_data_},
                         config_.eval);
 }
 

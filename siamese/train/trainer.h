@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 
 #include "siamese/data/batches.h"
 #include "siamese/eval/evaluate.h"
@@ -63,8 +64,9 @@ class Trainer {
 
   RunConfig config_;
   std::unique_ptr<data::Batches> training_data_;  // before the model: bad data is found in no time
-  std::unique_ptr<data::Batches> test_data_;
+  std::vector<data::HeldOutSet> test_data_;
   Classifier classifier_;
+  std::optional<eval::Tasks> tasks_;
   std::unique_ptr<models::Model> model_;
   nn::GradientBuffer gradients_;
   std::unique_ptr<Optimizer> optimizer_;

@@ -13,6 +13,7 @@
 #include "siamese/io/atomic_file.h"
 #include "siamese/report/assets.h"
 #include "siamese/report/report.h"
+#include "siamese/runs/eval_record.h"
 
 namespace siamese::report {
 namespace {
@@ -123,6 +124,22 @@ TEST_F(PageTest, LongRunsAreBoundedAndKeepTheirSpikes) {
   double highest = 0;
   for (const json& value : loss["high"]) highest = std::max(highest, value.get<double>());
   EXPECT_EQ(highest, 40);
+}
+
+TEST_F(PageTest, HeldOutSetsAndTasks) {
+  write_fake_run(root_ / "run", {});
+  runs::EvalRecord record;
+  record.step = 200;
+  record.loss = 1.5;
+  record.targets = 10;
+  record.sets = {{.name = "web", .loss = 1.25, .perplexity = 3.5, .bits_per_byte = 0.75, .targets = 5},
+                 {.name = "books", .loss = 2, .perplexity = 7.5, .bits_per_byte = runs::kNone, .targets = 5}};
+  record.tasks = {
+      {.name = "piqa", .primary = "len_norm", .documents = 9, .left_out = 0, .metrics = {{"len_norm", 0.5}}}};
+  write_text(root_ / "run" / "eval.jsonl", runs::to_line(record) + "\n");
+  const json row = data_of(page(root_ / "run"))["runs"][0]["evals"][0];
+  EXPECT_EQ(row["sets"], json({{"web", 1.25, 3.5, 0.75}, {"books", 2.0, 7.5, nullptr}}));
+  EXPECT_EQ(row["tasks"], json::array({{"piqa", "len_norm", 0.5, 9}}));
 }
 
 TEST_F(PageTest, ARunThatHasOnlyItsConfigStillHasAPage) {

@@ -133,7 +133,7 @@ TEST(RunConfig, ShippedRecipesAreValidAndCountTheirParameters) {
   int recipes = 0;
   for (const auto& name : config::list_configs(folders)) {
     const config::Value value = config::load(name, {}, folders);
-    if (value.find("variants") != nullptr) continue;
+    if (value.find("variants") != nullptr || name.starts_with("tasks/")) continue;
     const RunConfig config = read_config(value);
     EXPECT_GT(models::make_model(config.model, config.init, 0, at::kMeta)->parameters().count(), 0) << name;
     ++recipes;
