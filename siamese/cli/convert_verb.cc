@@ -188,10 +188,12 @@ void write_converted(const ConvertArguments& arguments, const io::TensorFiles& f
   io::AtomicDirectory folder(out);
   io::write_file_atomic(folder.path() / io::kConfigFile, train::config_text(config));
   if (formats::is_hugging_face(to)) {
-    const fs::path source = files.path().parent_path();
-    for (const auto& [name, content] : formats::hf_files(to, config.model, torch_dtype(converted.tensors), source)) {
+    for (const auto& [name, content] : formats::hf_files(to, config.model, torch_dtype(converted.tensors))) {
       io::write_file_atomic(folder.path() / name, content);
     }
+  }
+  for (const auto& [name, content] : formats::tokenizer_files(to, files.path().parent_path())) {
+    io::write_file_atomic(folder.path() / name, content);
   }
   io::write_tensor_files(folder.path(), converted.tensors, metadata, shard_bytes, converted.make);
   folder.commit(check_output(arguments, files));  // once more: it took a while

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "siamese/base/check.h"
+#include "siamese/base/utf8.h"
 #include "siamese/cli/paths.h"
 #include "siamese/cli/table.h"
 #include "siamese/cli/verbs.h"
@@ -79,13 +80,16 @@ void evaluate_run(const EvalArguments& arguments) {
   }
   const auto test = data::open_batches(config.data, data::Split::test, train::sample_shape(loaded.config.model), 0);
   const train::Classifier classifier(config);
+  const auto words = config.eval.prompts.empty() ? nullptr : train::words_of(loaded);
+  if (words != nullptr) train::check_prompts(*words, config);
   const auto result = eval::evaluate({.model = *loaded.model,
                                       .data = config.data,
                                       .held_out = *test,
                                       .batch = config.train.batch,
                                       .rows = config.train.micro_batch,
                                       .step = loaded.step,
-                                      .classifier = classifier.model()},
+                                      .classifier = classifier.model(),
+                                      .words = words.get()},
                                      config.eval);
   check_finite(result, loaded);
   if (arguments.json) {
@@ -97,6 +101,9 @@ void evaluate_run(const EvalArguments& arguments) {
   std::printf("%s, %s\n", result.loss_text().c_str(), result.measures_text().c_str());
   if (!result.groups.empty()) {
     std::printf("%s", accuracy_table(result).c_str());
+  }
+  for (const runs::PromptRecord& made : result.prompts) {
+    std::printf("%s | %s\n", printable(made.prompt).c_str(), printable(made.text).c_str());
   }
 }
 

@@ -27,6 +27,7 @@ struct DataConfig {
   std::vector<std::string> val;
   double val_fraction = 0.05;
   io::TokenFormat format = io::TokenFormat::auto_;
+  std::string tokenizer;
   std::string operations = "+-*";
   int digits = 4;
   double test_fraction = 0.1;
@@ -50,6 +51,9 @@ struct DataConfig {
           {"share of each training file (folder: of each class) held out",
            of({Source::text, Source::tokens, Source::folder, Source::latents}), config::without("data.val")});
     visit("format", self.format, {"layout of the token files", of({Source::tokens})});
+    visit("tokenizer", self.tokenizer,
+          {"tokenizer.json (or a folder with one) of the token files; empty = the one that `siamese prepare` put there",
+           of({Source::tokens})});
     visit("operations", self.operations, {"which of + - * occur", of({Source::arithmetic})});
     visit("digits", self.digits, {"most digits of an operand, 1 to 4", of({Source::arithmetic})});
     visit("test_fraction", self.test_fraction,

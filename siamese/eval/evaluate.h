@@ -16,6 +16,7 @@
 #include "siamese/eval/exact_match.h"
 #include "siamese/eval/held_out.h"
 #include "siamese/eval/samples.h"
+#include "siamese/eval/words.h"
 #include "siamese/runs/eval_record.h"
 
 namespace siamese::eval {
@@ -35,7 +36,8 @@ struct Evaluation {
   std::vector<MatchGroup> groups;  // empty: not arithmetic
   std::optional<Classification> classification;
   std::optional<DrawnSamples> samples;
-  EvalConfig config;  // what was asked
+  std::vector<runs::PromptRecord> prompts;  // with their continuations
+  EvalConfig config;                        // what was asked
   std::vector<std::string> class_names;
 
   int64_t correct() const;
@@ -73,6 +75,7 @@ struct Subject {
   int64_t rows = 0;                                       // samples of one forward pass
   int64_t step = 0;                                       // of the checkpoint
   const models::VisionTransformer* classifier = nullptr;  // judges drawn samples
+  const Words* words = nullptr;                           // reads config.prompts; null: they are left out
 };
 
 // Problems do not depend on the run's seed either.

@@ -48,6 +48,7 @@ json eval_object(const EvalRow& row) {
   object["step"] = row.step;
   object["loss"] = number(row.loss);
   object["accuracy"] = number(row.accuracy());
+  for (const runs::PromptRecord& made : row.prompts) object["prompts"].push_back({made.prompt, made.text});
   if (!row.samples) return object;
   object["samples"] = {{"count", row.samples->count},
                        {"steps", row.samples->steps},

@@ -22,7 +22,8 @@ nlohmann::json expert_loads(const std::vector<SiteSnapshot>& snapshots);
 // {step, classes, counts} of the newest evaluation that has one.
 nlohmann::json confusion_object(const std::vector<EvalRow>& evals);
 
-// One evaluation: step, loss, accuracy, its measures by name, and `samples` with the picture as a data: address.
+// One evaluation: step, loss, accuracy, its measures by name, `prompts` [[prompt, text]], and `samples` with the
+// picture as a data: address.
 nlohmann::json eval_object(const EvalRow& row);
 
 }  // namespace siamese::report

@@ -79,7 +79,8 @@ struct EvalRow {
   Measures measures = {};
   std::optional<Confusion> confusion = std::nullopt;  // kept for the newest evaluation that has one
   std::optional<Samples> samples = std::nullopt;
-  double baseline = kMissing;  // of the best constant prediction on the same targets
+  std::vector<runs::PromptRecord> prompts = {};  // with what the model made of them
+  double baseline = kMissing;                    // of the best constant prediction on the same targets
   double accuracy() const;
 };
 

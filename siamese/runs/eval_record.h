@@ -46,6 +46,12 @@ struct SamplesRecord {
   std::string grid;                                          // path below the run folder; "": no picture
 };
 
+// A text and what the model made of it.
+struct PromptRecord {
+  std::string prompt;
+  std::string text;
+};
+
 struct EvalRecord {
   int64_t step = 0;
   double loss = kNone;
@@ -57,6 +63,7 @@ struct EvalRecord {
   std::optional<ClassificationRecord> classification;
   NamedNumbers diffusion;  // mse, vlb
   std::optional<SamplesRecord> samples;
+  std::vector<PromptRecord> prompts;
   bool averaged = false;  // of the averaged weights
 
   // What it says beside the loss, as a record line has it: top1, top5, mse, vlb, feature_distance, class_agreement.

@@ -52,7 +52,7 @@ bool decides_result(std::string_view key) {
       key, {"train.max_hours", "train.keep_last", "train.keep_every", "train.checkpoint_every", "train.record_every"});
 }
 
-bool tells_where(std::string_view key) { return is_one_of(key, {"data.train", "data.val"}); }
+bool tells_where(std::string_view key) { return is_one_of(key, {"data.train", "data.val", "data.tokenizer"}); }
 
 bool may_be_edited(std::string_view key) {
   return !decides_result(key) || key.starts_with("eval.") ||

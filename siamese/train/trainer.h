@@ -12,6 +12,7 @@
 #include "siamese/train/config.h"
 #include "siamese/train/metrics.h"
 #include "siamese/train/optimizer.h"
+#include "siamese/train/run_tokenizer.h"
 
 namespace siamese::data {
 class Prefetcher;
@@ -50,10 +51,12 @@ class Trainer {
   const RunConfig& config() const { return config_; }
   const models::Model& model() const { return *model_; }
   const data::Batches& training_data() const { return *training_data_; }
+  const RunTokenizer& tokenizer() const { return tokenizer_; }
 
  private:
   // Takes over moments, averages and place in the data from init.from; DataError when they do not fit.
   void fork();
+  void take_tokenizer(RunTokenizer tokenizer);
   // Forward and backward over the batch; the terms of each micro-batch.
   std::vector<models::Losses> accumulate_gradients(const data::Batch& batch, SiteRecorder* recorder) const;
   // What was computed, and the gradient's norm, as numbers: the one place in a step where the host waits for a device.
@@ -65,6 +68,8 @@ class Trainer {
   std::unique_ptr<data::Batches> training_data_;  // before the model: bad data is found in no time
   std::unique_ptr<data::Batches> test_data_;
   Classifier classifier_;
+  RunTokenizer tokenizer_;
+  std::unique_ptr<eval::Words> words_;  // of language models
   std::unique_ptr<models::Model> model_;
   nn::GradientBuffer gradients_;
   std::unique_ptr<Optimizer> optimizer_;
