@@ -44,8 +44,7 @@ class Batch {
     const int64_t vocab = logits.size(1);
     for (size_t i = 0; i < sequences_.size(); ++i) {
       const double* const row = logits.const_data_ptr<double>() + static_cast<int64_t>(i) * vocab;
-      const uint64_t index = sequences_[i] * kDrawsOfASequence + static_cast<uint64_t>(made);
-      const int64_t token = sample_token({row, row + vocab}, sampling_, index);
+      const int64_t token = sample_token({row, row + vocab}, sampling_, draw_index(sequences_[i], made));
       if (!emit(sequences_[i], token) || made + 1 == sampling_.max_tokens) continue;
       if (!cache_.slides && cache_.past[i] == model_.config().context) {
         ended_ = Ended::context_full;
@@ -147,6 +146,10 @@ int64_t sample_token(std::vector<double> logits, const Sampling& sampling, uint6
     if (left <= 0) return static_cast<int64_t>(order[i]);
   }
   return static_cast<int64_t>(order[count - 1]);
+}
+
+uint64_t draw_index(size_t sequence, int64_t made) {
+  return sequence * kDrawsOfASequence + static_cast<uint64_t>(made);
 }
 
 Ended generate(const models::LanguageModel& model, const std::vector<std::vector<int64_t>>& prompts,

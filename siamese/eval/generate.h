@@ -21,6 +21,9 @@ struct Sampling {
 // The token drawn from `logits` (double, one per token) as the index-th draw of the seed.
 int64_t sample_token(std::vector<double> logits, const Sampling& sampling, uint64_t index);
 
+// Which draw of the seed the made-th token of a sequence is: those of several sequences do not meet.
+uint64_t draw_index(size_t sequence, int64_t made);
+
 // Why it ended: all that was asked for was made, or the model knows no further position.
 enum class Ended { done, context_full };
 

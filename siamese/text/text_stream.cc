@@ -5,9 +5,9 @@
 namespace siamese::text {
 namespace {
 
-constexpr std::string_view kReplacement = "\xEF\xBF\xBD";  // U+FFFD
-constexpr size_t kBefore = 6;                              // ids of the prompt that the first piece is decoded with
-constexpr size_t kMostHeld = 64;                           // a character has at most four bytes: this is none
+constexpr std::string_view kUnreadable = "\xEF\xBF\xBD";  // U+FFFD
+constexpr size_t kBefore = 6;                             // ids of the prompt that the first piece is decoded with
+constexpr size_t kMostHeld = 64;                          // a character has at most four bytes: this is none
 
 }  // namespace
 
@@ -40,7 +40,7 @@ std::string TextStream::tell() {
 
 std::string TextStream::add(TokenId id) {
   if (tokenizer_.token_of(id) == nullptr) {
-    std::string text = finish() + std::string(kReplacement);
+    std::string text = finish() + std::string(kUnreadable);
     ids_.clear();
     told_ = 0;
     return text;
@@ -52,7 +52,7 @@ std::string TextStream::add(TokenId id) {
     return "";
   }
   // The bytes of the next ids may complete a character.
-  const bool half = text.ends_with(kReplacement) && ids_.size() - told_ < kMostHeld;
+  const bool half = text.ends_with(kUnreadable) && ids_.size() - told_ < kMostHeld;
   return half ? "" : tell();
 }
 
