@@ -83,6 +83,17 @@ void put_tokens(Seeds& seeds) {
   }
 }
 
+// width 4, hidden 3, a layer, 2 heads, 1 of keys, 5 tokens (with a head of its own when negative), context 6.
+void put_llama2c(Seeds& seeds) {
+  for (const int32_t vocab : {5, -5}) {
+    const int32_t header[] = {4, 3, 1, 2, 1, vocab, 6};
+    std::string file(sizeof header, '\0');
+    std::memcpy(file.data(), header, sizeof header);
+    const size_t floats = 20 + (4 + 16 + 8 + 8 + 16 + 4 + 12 + 12 + 12) + 4 + 12 + (vocab < 0 ? 20 : 0);
+    seeds.put("llama2c", file + std::string(4 * floats, 'x'));
+  }
+}
+
 void put_arrays(Seeds& seeds) {
   seeds.put("npy", npy("<f4", "(2, 3)", std::string(24, 'x'), 1));
   seeds.put("npy", npy("<f8", "()", std::string(8, 'x'), 2));
@@ -165,6 +176,7 @@ int main(int argc, char** argv) {
   Seeds seeds(argv[1]);
   put_tensors(seeds);
   put_tokens(seeds);
+  put_llama2c(seeds);
   put_arrays(seeds);
   put_images(seeds);
   put_texts(seeds);

@@ -7,6 +7,7 @@ const std::vector<Property>& properties() {
                                          {"idx", check_idx},
                                          {"jpeg", check_jpeg},
                                          {"json_lines", check_json_lines},
+                                         {"llama2c", check_llama2c},
                                          {"npy", check_npy},
                                          {"override", check_override},
                                          {"png", check_png},

@@ -17,6 +17,7 @@ void check_cifar(Bytes bytes);           // the first byte says which kind
 void check_idx(Bytes bytes);             //
 void check_jpeg(Bytes bytes);            //
 void check_json_lines(Bytes bytes);      //
+void check_llama2c(Bytes bytes);         // a model of llama2.c
 void check_npy(Bytes bytes);             //
 void check_override(Bytes bytes);        // "key=value" of the command line
 void check_png(Bytes bytes);             // as it is, and with its checksums mended, or few mutations would pass them

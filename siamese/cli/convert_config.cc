@@ -2,6 +2,8 @@
 
 #include <filesystem>
 
+#include <fmt/format.h>
+
 #include "siamese/base/check.h"
 #include "siamese/base/path_kind.h"
 #include "siamese/cli/paths.h"
@@ -27,6 +29,8 @@ struct Said {
   Value root = Value::map();
   Value defaults = Value::map();
   std::vector<std::string> notes;
+  int64_t window = 0;       // HfConfig's
+  std::string window_file;  // whose it is
 
   void add_model(const Value& model) {
     Value tree = Value::map();
@@ -38,6 +42,13 @@ struct Said {
     const auto hf = formats::read_hf_config(layout, io::read_file(path), path.string());
     add_model(hf.model);
     config::merge(defaults, hf.defaults);
+    if (hf.window == 0) return;
+    window = hf.window;
+    window_file = path.string();
+    notes.push_back(
+        fmt::format("{}: sliding_window {}: model.context is that: so many tokens see what they see there, "
+                    "and generation past them slides",
+                    window_file, window));
   }
 };
 
@@ -113,7 +124,14 @@ ConvertConfig convert_config(const io::TensorFiles& files, const formats::Stored
   if (!model.is_map()) config::wrong_type(model, "model", "a map of keys");
   auto settings = formats::model_settings(stored, model, said.defaults);
   model = settings.model;
-  return {train::read_config(said.root), std::move(settings.assumed), std::move(said.notes)};
+  train::RunConfig config = train::read_config(said.root);
+  if (said.window > 0 && config.model.context > said.window) {
+    throw UsageError(
+        fmt::format("model.context: expected at most {} (sliding_window of {}): attention to a window of a "
+                    "longer context is not known here, got {}",
+                    said.window, said.window_file, config.model.context));
+  }
+  return {std::move(config), std::move(settings.assumed), std::move(said.notes)};
 }
 
 }  // namespace siamese::cli

@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 
 #include <CLI/CLI.hpp>
@@ -36,6 +37,7 @@ struct ConvertArguments {
   std::string out;
   std::string config;
   std::string shard_size;
+  std::string dtype;
   bool overwrite = false;
   bool json = false;
   std::vector<std::string> overrides;
@@ -128,7 +130,7 @@ std::string to_json(const ConvertReport& report) {
   const models::ModelConfig& model = report.described.config.model;
   const nlohmann::ordered_json json = {{"schema", 1},
                                        {"source", report.stored.file()},
-                                       {"from", report.arguments.from},
+                                       {"from", std::string(enum_text(report.stored.layout()))},
                                        {"out", report.arguments.out},
                                        {"to", report.arguments.to},
                                        {"family", std::string(enum_text(model.family))},
@@ -147,7 +149,7 @@ std::string to_text(const ConvertReport& report) {
   const models::ModelConfig& model = report.described.config.model;
   std::vector<std::string> dtypes;
   for (const auto& [name, count] : report.dtypes()) dtypes.push_back(fmt::format("{} {}", count, name));
-  std::string text = fmt::format("{} ({}) -> {} ({})\n", report.stored.file(), report.arguments.from,
+  std::string text = fmt::format("{} ({}) -> {} ({})\n", report.stored.file(), enum_text(report.stored.layout()),
                                  report.arguments.out, report.arguments.to);
   text +=
       fmt::format("{}, family {}: {} parameters, {} tensors -> {}: {}\n", model.residual, enum_text(model.family),
@@ -188,18 +190,26 @@ void write_converted(const ConvertArguments& arguments, const io::TensorFiles& f
   io::AtomicDirectory folder(out);
   io::write_file_atomic(folder.path() / io::kConfigFile, train::config_text(config));
   if (formats::is_hugging_face(to)) {
-    const fs::path source = files.path().parent_path();
-    for (const auto& [name, content] : formats::hf_files(to, config.model, torch_dtype(converted.tensors), source)) {
+    for (const auto& [name, content] : formats::hf_files(to, config.model, torch_dtype(converted.tensors))) {
       io::write_file_atomic(folder.path() / name, content);
     }
+  }
+  for (const auto& [name, content] : formats::tokenizer_files(to, files.path().parent_path())) {
+    io::write_file_atomic(folder.path() / name, content);
   }
   io::write_tensor_files(folder.path(), converted.tensors, metadata, shard_bytes, converted.make);
   folder.commit(check_output(arguments, files));  // once more: it took a while
 }
 
+// safetensors' type of transformers' name; none: as it is stored.
+std::optional<io::DType> asked_dtype(const std::string& name) {
+  if (name.empty()) return std::nullopt;
+  if (name == "float32") return io::DType::f32;
+  return name == "bfloat16" ? io::DType::bf16 : io::DType::f16;
+}
+
 void convert_run(const ConvertArguments& arguments) {
   if (arguments.out.empty()) throw UsageError("--out: expected a folder or a .safetensors file to make, got nothing");
-  const Layout from = formats::layout_from_text("--from", arguments.from);
   const Layout to = formats::layout_from_text("--to", arguments.to);
   const uint64_t shard_bytes = arguments.shard_size.empty() ? 0 : byte_size("--shard-size", arguments.shard_size);
   if (shard_bytes > 0 && arguments.one_file()) {
@@ -208,6 +218,8 @@ void convert_run(const ConvertArguments& arguments) {
   const io::TensorFiles files = io::TensorFiles::open(weights_path(arguments.source));
   formats::check_version(files);
   check_output(arguments, files);
+  const Layout from = arguments.from.empty() ? formats::told_layout(files, "--from")
+                                             : formats::layout_from_text("--from", arguments.from);
   check_stored_layout(files, from);
   const formats::StoredTensors stored(files, from);
   if (!stored.holds_weights() && !arguments.one_file()) {
@@ -216,7 +228,7 @@ void convert_run(const ConvertArguments& arguments) {
   }
   const ConvertConfig described = convert_config(files, stored, to, arguments.config, arguments.overrides);
   formats::check_export(to, described.config.model);
-  formats::Converted converted = formats::convert(stored, to, described.config.model);
+  formats::Converted converted = formats::convert(stored, to, described.config.model, asked_dtype(arguments.dtype));
   for (const Layout layout : std::set{from, to}) {
     for (const auto& note : formats::differences(layout, described.config.model))
       converted.notes.push_back("note: " + note);
@@ -235,11 +247,14 @@ void convert_run(const ConvertArguments& arguments) {
 void add_convert(CLI::App& app) {
   auto* const verb = app.add_subcommand("convert", "Rename and reshape weights between our layout and published ones");
   const auto arguments = std::make_shared<ConvertArguments>();
-  verb->add_option("IN", arguments->source,
-                   "A safetensors file, an index of shards, a checkpoint, run directory or Hugging Face folder")
+  verb->add_option(
+          "IN", arguments->source,
+          "A safetensors file, an index of shards, a checkpoint, run directory or Hugging Face folder; llama2.c's "
+          ".bin")
       ->required();
   const std::string layouts = join(enum_choices<Layout>());
-  verb->add_option("--from", arguments->from, "The layout of IN: " + layouts)->required();
+  verb->add_option("--from", arguments->from,
+                   "The layout of IN, where IN or its config.json does not tell it: " + layouts);
   verb->add_option("--to", arguments->to, "The layout to write: one of the same")->required();
   verb->add_option("-o,--out", arguments->out, "A folder to make, or one file: a name ending in .safetensors")
       ->required();
@@ -247,10 +262,12 @@ void add_convert(CLI::App& app) {
                    "What the tensors do not tell: a YAML file, a checkpoint or run directory, a config.json");
   verb->add_option("--shard-size", arguments->shard_size,
                    "Split the weights into files of at most so much: 5GB, 800MB");
+  verb->add_option("--dtype", arguments->dtype, "Round the numbers to float32, bfloat16 or float16; else they stay")
+      ->check(CLI::IsMember({"float32", "bfloat16", "float16"}));
   verb->add_flag("--overwrite", arguments->overwrite, "Replace an earlier result that stands there");
   verb->add_flag("--json", arguments->json, "One JSON object");
   verb->add_option("OVERRIDES", arguments->overrides, "key=value, for any key of a config");
-  verb->footer("Example: siamese convert TinyLlama-1.1B --from hf-llama --to siamese -o runs/llama");
+  verb->footer("Example: siamese convert TinyLlama-1.1B --to siamese -o runs/llama");
   verb->callback([arguments] { convert_run(*arguments); });
 }
 

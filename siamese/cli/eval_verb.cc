@@ -10,6 +10,7 @@
 #include "siamese/base/check.h"
 #include "siamese/base/path_kind.h"
 #include "siamese/cli/eval_tasks.h"
+#include "siamese/base/utf8.h"
 #include "siamese/cli/paths.h"
 #include "siamese/cli/table.h"
 #include "siamese/cli/verbs.h"
@@ -85,6 +86,8 @@ int evaluate_run(const EvalArguments& arguments) {
   const auto test = data::open_held_out(config.data, train::sample_shape(loaded.config.model));
   const train::Classifier classifier(config);
   const auto tasks = train::open_tasks(config);
+  const auto words = config.eval.prompts.empty() ? nullptr : train::words_of(loaded);
+  if (words != nullptr) train::check_prompts(*words, config);
   const auto result = eval::evaluate({.model = *loaded.model,
                                       .data = config.data,
                                       .held_out = *test.front().batches,
@@ -93,7 +96,8 @@ int evaluate_run(const EvalArguments& arguments) {
                                       .step = loaded.step,
                                       .classifier = classifier.model(),
                                       .tasks = tasks ? &*tasks : nullptr,
-                                      .sets = &test},
+                                      .sets = &test,
+                                      .words = words.get()},
                                      config.eval);
   check_finite(result, loaded);
   if (arguments.json) {
@@ -105,6 +109,9 @@ int evaluate_run(const EvalArguments& arguments) {
   std::printf("%s, %s\n", result.loss_text().c_str(), result.measures_text().c_str());
   if (!result.groups.empty()) {
     std::printf("%s", accuracy_table(result).c_str());
+  }
+  for (const runs::PromptRecord& made : result.prompts) {
+    std::printf("%s | %s\n", printable(made.prompt).c_str(), printable(made.text).c_str());
   }
   return 0;
 }

@@ -1,36 +1,61 @@
+#include <algorithm>
 #include <cstdio>
 #include <memory>
 
 #include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "siamese/base/check.h"
 #include "siamese/cli/paths.h"
 #include "siamese/cli/verbs.h"
 #include "siamese/cli/version.h"
-#include "siamese/data/codec.h"
 #include "siamese/eval/generate.h"
+#include "siamese/eval/words.h"
+#include "siamese/io/byte_stream.h"
+#include "siamese/io/line_reader.h"
+#include "siamese/io/strict_json.h"
 #include "siamese/train/checkpoint.h"
 #include "siamese/train/device.h"
 
 namespace siamese::cli {
 namespace {
 
+constexpr size_t kLongestPrompt = size_t{1} << 28;
+
 struct GenerateArguments {
   std::string run;
   std::vector<std::string> overrides;
   std::vector<std::string> prompts;
+  std::vector<std::string> stop;
   int64_t samples = 1;
+  bool ids = false;
+  bool special = false;
+  bool no_special = false;
+  bool json = false;
   eval::Sampling sampling;
 };
+
+// The texts as given; `-` is standard input, without the line break that ends its last line.
+std::vector<std::string> prompt_texts(const std::vector<std::string>& given) {
+  std::vector<std::string> texts = given;
+  if (std::count(given.begin(), given.end(), "-") > 1) {
+    throw UsageError("--prompt: expected - (standard input) once, got it twice");
+  }
+  for (std::string& text : texts) {
+    if (text != "-") continue;
+    text = io::read_all(*io::standard_input(), kLongestPrompt, "standard input");
+    if (text.ends_with('\n')) text.pop_back();
+  }
+  return texts;
+}
 
 // What is made of each prompt: one alone is printed as it comes, several when all are there, each after its number.
 class Printer {
  public:
-  Printer(const data::Codec& codec, size_t sequences) : codec_(codec), texts_(sequences), begun_(sequences) {}
+  explicit Printer(size_t sequences) : texts_(sequences) {}
 
-  void add(size_t sequence, const std::string& text) {
-    const std::string piece = (!codec_.is_text() && begun_[sequence] ? " " : "") + text;
-    begun_[sequence] = true;
+  void add(size_t sequence, const std::string& piece) {
     if (texts_.size() > 1) {
       texts_[sequence] += piece;
       return;
@@ -48,12 +73,24 @@ class Printer {
   }
 
  private:
-  const data::Codec& codec_;
   std::vector<std::string> texts_;
-  std::vector<bool> begun_;
 };
 
+std::string to_json(const std::string& prompt, const std::vector<int64_t>& prompt_tokens, int64_t sample,
+                    const std::string& text, const eval::Continuation& made) {
+  const nlohmann::ordered_json line = {{"schema", 1},
+                                       {"kind", "generation"},
+                                       {"prompt", prompt},
+                                       {"prompt_tokens", prompt_tokens},
+                                       {"sample", sample},
+                                       {"text", text},
+                                       {"tokens", made.tokens()},
+                                       {"finish", std::string(enum_text(made.finish()))}};
+  return io::json_text(line) + "\n";
+}
+
 void generate_text(const GenerateArguments& arguments) {
+  const std::vector<std::string> texts = prompt_texts(arguments.prompts);
   const train::EngineConfig engine = load_stored_config(arguments.run, arguments.overrides).engine;
   train::apply_engine(engine);
   warn_of_slow_precision(engine);
@@ -64,23 +101,40 @@ void generate_text(const GenerateArguments& arguments) {
     throw UsageError(arguments.run + ": generate needs a language model, got family " +
                      std::string(enum_text(loaded.config.model.family)));
   }
-  const auto codec = data::make_codec(loaded.config.data);
-  const bool arithmetic = loaded.config.data.source == data::Source::arithmetic;
+  const auto words = arguments.ids ? eval::words_of_ids() : train::words_of(loaded);
+  const bool special = arguments.special || (words->special() && !arguments.no_special);
   std::vector<std::vector<int64_t>> prompts;
-  for (const std::string& text : arguments.prompts) {
-    std::vector<int64_t> prompt = codec->encode(text);
-    // Arithmetic samples begin with a line break and an answer ends with one.
-    if (arithmetic && !text.starts_with("\n")) prompt.insert(prompt.begin(), codec->encode("\n")[0]);
-    prompts.insert(prompts.end(), static_cast<size_t>(arguments.samples), prompt);
+  std::vector<eval::Continuation> made;
+  for (const std::string& text : texts) {
+    const std::vector<int64_t> prompt = words->encode(text, special);
+    for (int64_t i = 0; i < arguments.samples; ++i) {
+      prompts.push_back(prompt);
+      made.emplace_back(*words, prompt, arguments.stop);
+    }
   }
-  Printer printer(*codec, prompts.size());
+  Printer printer(prompts.size());
+  std::vector<std::string> all(prompts.size());
+  const auto tell = [&](size_t sequence, const std::string& piece) {
+    if (arguments.json) {
+      all[sequence] += piece;
+    } else if (!piece.empty()) {
+      printer.add(sequence, piece);
+    }
+  };
   const eval::Ended ended = eval::generate(*model, prompts, arguments.sampling, [&](size_t sequence, int64_t token) {
-    const std::string text = codec->decode(std::span(&token, 1));
-    if (arithmetic && text == "\n") return false;
-    printer.add(sequence, text);
-    return true;
+    tell(sequence, made[sequence].add(token));
+    return !made[sequence].done();
   });
-  printer.finish();
+  for (size_t i = 0; i < made.size(); ++i) tell(i, made[i].rest());
+  if (arguments.json) {
+    for (size_t i = 0; i < made.size(); ++i) {
+      const size_t prompt = i / static_cast<size_t>(arguments.samples);
+      const auto sample = static_cast<int64_t>(i % static_cast<size_t>(arguments.samples));
+      std::fputs(to_json(texts[prompt], prompts[i], sample, all[i], made[i]).c_str(), stdout);
+    }
+  } else {
+    printer.finish();
+  }
   if (ended == eval::Ended::context_full) {
     std::fprintf(stderr, "generate: stopped where the context of %lld tokens (model.context) is full: %s\n",
                  static_cast<long long>(model->config().context), "learned positions know no further one");
@@ -96,10 +150,14 @@ void add_generate(CLI::App& app) {
   verb->add_option("RUN", arguments->run, "A run directory (its latest) or a checkpoint")->required();
   verb->add_option("OVERRIDES", arguments->overrides, "key=value for the keys of engine, such as engine.device=cpu");
   verb->add_option("--prompt", arguments->prompts,
-                   "Text; token ids (\"15496 995\") for a model trained on token files. Several: repeat --prompt")
+                   "Text, - for standard input; token ids (\"15496 995\") for a model of token files without a "
+                   "tokenizer. Several: repeat --prompt")
       ->required()
       ->allow_extra_args(false);
-  verb->add_option("--samples", arguments->samples,
+  verb->add_flag("--ids", arguments->ids, "Prompts and continuations are token ids, whatever the model speaks");
+  verb->add_option("--stop", arguments->stop, "End a continuation before this text; several: repeat --stop")
+      ->allow_extra_args(false);
+  verb->add_option("-n,--n,--samples", arguments->samples,
                    "Continuations of each prompt, made together; printed as [1], [2] ...")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 16));
   verb->add_option("--max-tokens", sampling.max_tokens,
@@ -111,6 +169,11 @@ void add_generate(CLI::App& app) {
   verb->add_option("--top-p", sampling.top_p, "Draw from the smallest set of this probability")
       ->check(CLI::Range(1e-9, 1.0));
   verb->add_option("--seed", sampling.seed, "Of the draws");
+  auto* const special = verb->add_flag("--special", arguments->special,
+                                       "Put the tokenizer's tokens around a prompt (<s>); done by itself, unless the "
+                                       "model was trained on token files of `siamese prepare`, which has none");
+  verb->add_flag("--no-special", arguments->no_special, "Leave them out")->excludes(special);
+  verb->add_flag("--json", arguments->json, "A JSON object for each continuation, one a line, when all are there");
   verb->footer("Example: siamese generate runs/x --prompt '12+34='");
   verb->callback([arguments] { generate_text(*arguments); });
 }

@@ -142,7 +142,8 @@ void upcycle_run(const UpcycleArguments& arguments) {
   if (!std::isfinite(difference.loss_before)) {
     throw DataError(source.checkpoint.string() + ": its loss is not finite: there is nothing to go on from");
   }
-  train::save_weights(arguments.out, result.config, *result.model, arguments.overwrite);
+  train::save_weights(arguments.out, result.config, *result.model, arguments.overwrite,
+                      train::read_tokenizer(source.checkpoint, source.tokenizer));
   const UpcycleReport report{arguments, source, result, questions, difference};
   std::fputs((arguments.json ? to_json(report) : to_text(report)).c_str(), stdout);
 }

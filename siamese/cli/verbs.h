@@ -21,5 +21,6 @@ void add_probe(CLI::App& app);
 void add_inspect(CLI::App& app);
 void add_tokenizer(CLI::App& app);
 void add_prepare(CLI::App& app, int& exit_code);
+void add_serve(CLI::App& app);
 
 }  // namespace siamese::cli

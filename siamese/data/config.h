@@ -30,6 +30,7 @@ struct DataConfig {
   double val_fraction = 0.05;
   io::TokenFormat format = io::TokenFormat::auto_;
   Pack pack = Pack::stream;
+  std::string tokenizer;
   std::string operations = "+-*";
   int digits = 4;
   double test_fraction = 0.1;
@@ -59,6 +60,9 @@ struct DataConfig {
     visit("format", self.format, {"layout of the token files", of({Source::tokens})});
     visit("pack", self.pack,
           {"stream: a token sees all before it in its window; documents: of its own document only",
+           of({Source::tokens})});
+    visit("tokenizer", self.tokenizer,
+          {"tokenizer.json (or a folder with one) of the token files; empty = the one that `siamese prepare` put there",
            of({Source::tokens})});
     visit("operations", self.operations, {"which of + - * occur", of({Source::arithmetic})});
     visit("digits", self.digits, {"most digits of an operand, 1 to 4", of({Source::arithmetic})});

@@ -17,6 +17,8 @@ struct EvalConfig {
   int64_t held_out = 256;
   int64_t batches = 0;
   int64_t problems = 50;
+  std::vector<std::string> prompts;
+  int64_t prompt_tokens = 48;
   bool averaged = false;
   int64_t samples = 0;
   SamplerKind sampler = SamplerKind::ddim;
@@ -37,6 +39,11 @@ struct EvalConfig {
     visit("problems", self.problems,
           {"test problems per operation and digit count for exact match; 0 = none",
            data::of({data::Source::arithmetic})});
+    visit("prompts", self.prompts,
+          {"texts that are continued at each evaluation, greedily, to be read in eval.jsonl and the report",
+           models::for_text()});
+    visit("prompt_tokens", self.prompt_tokens,
+          {"most tokens of each continuation", models::for_text(), config::with({"eval.prompts"})});
     visit("averaged", self.averaged,
           {"evaluate the averaged weights instead of the trained ones", config::with({"train.ema"})});
     visit("samples", self.samples,

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "siamese/eval/baseline.h"
+#include "siamese/eval/generate.h"
 
 namespace siamese::eval {
 namespace {
@@ -67,6 +68,24 @@ const models::ModelConfig& config_of(const models::Model& model) {
   if (const auto* const vit = dynamic_cast<const models::VisionTransformer*>(&model)) return vit->config();
   if (const auto* const dit = dynamic_cast<const models::DiffusionTransformer*>(&model)) return dit->config();
   return dynamic_cast<const models::LanguageModel&>(model).config();
+}
+
+std::vector<runs::PromptRecord> continued(const models::LanguageModel& model, const Words& words,
+                                          const EvalConfig& config) {
+  std::vector<runs::PromptRecord> records;
+  std::vector<std::vector<int64_t>> prompts;
+  std::vector<Continuation> made;
+  for (const std::string& prompt : config.prompts) {
+    records.push_back({prompt, ""});
+    prompts.push_back(words.encode(prompt, words.special()));
+    made.emplace_back(words, prompts.back(), std::vector<std::string>());
+  }
+  generate(model, prompts, {.max_tokens = config.prompt_tokens}, [&](size_t i, int64_t token) {
+    records[i].text += made[i].add(token);
+    return !made[i].done();
+  });
+  for (size_t i = 0; i < made.size(); ++i) records[i].text += made[i].rest();
+  return records;
 }
 
 runs::Accuracy accuracy_of(const Evaluation& evaluation) {
@@ -168,6 +187,7 @@ Evaluation evaluate(const Subject& subject, const EvalConfig& config) {
     if (config.samples > 0) result.samples = draw_and_judge(*dit, subject, config, held_out);
   }
   const auto* const lm = dynamic_cast<const models::LanguageModel*>(&subject.model);
+  if (lm != nullptr && subject.words != nullptr) result.prompts = continued(*lm, *subject.words, config);
   if (lm != nullptr && subject.data.source == data::Source::arithmetic && config.problems > 0) {
     result.groups = exact_match(*lm, subject.data, config.problems, kProblemSeed);
   }
@@ -199,6 +219,7 @@ runs::EvalRecord record_of(const Evaluation& evaluation) {
   record.diffusion = evaluation.held_out.terms;
   if (evaluation.samples) record.samples = samples_of(evaluation);
   record.tasks = evaluation.tasks;
+  record.prompts = evaluation.prompts;
   record.averaged = evaluation.config.averaged;
   return record;
 }

@@ -18,6 +18,7 @@
 #include "siamese/eval/held_out.h"
 #include "siamese/eval/samples.h"
 #include "siamese/eval/tasks.h"
+#include "siamese/eval/words.h"
 #include "siamese/runs/eval_record.h"
 
 namespace siamese::eval {
@@ -40,7 +41,8 @@ struct Evaluation {
   std::optional<Classification> classification;
   std::optional<DrawnSamples> samples;
   std::vector<runs::TaskRecord> tasks;
-  EvalConfig config;  // what was asked
+  std::vector<runs::PromptRecord> prompts;  // with their continuations
+  EvalConfig config;                        // what was asked
   std::vector<std::string> class_names;
 
   int64_t correct() const;
@@ -81,6 +83,7 @@ struct Subject {
   const Tasks* tasks = nullptr;                           // asked of a language model
   // Where held_out is the first of several sets, or the bytes of its text are known.
   const std::vector<data::HeldOutSet>* sets = nullptr;
+  const Words* words = nullptr;                           // reads config.prompts; null: they are left out
 };
 
 // Problems do not depend on the run's seed either.

@@ -18,21 +18,6 @@ constexpr uint64_t kStream = 0x67656e;  // the random stream of generation
 
 constexpr uint64_t kDrawsOfASequence = uint64_t{1} << 40;
 
-void check(const models::ModelConfig& config, const std::vector<int64_t>& prompt) {
-  const auto length = static_cast<int64_t>(prompt.size());
-  if (prompt.empty()) throw UsageError("--prompt: expected at least one token, got none");
-  if (length > config.context) {
-    throw UsageError("--prompt: expected at most " + std::to_string(config.context) + " tokens (model.context), got " +
-                     std::to_string(length));
-  }
-  for (const int64_t token : prompt) {
-    if (token < 0 || token >= config.vocab) {
-      throw UsageError("--prompt: expected tokens below model.vocab (" + std::to_string(config.vocab) + "), got " +
-                       std::to_string(token));
-    }
-  }
-}
-
 // The sequences that still go on.
 class Batch {
  public:
@@ -59,8 +44,7 @@ class Batch {
     const int64_t vocab = logits.size(1);
     for (size_t i = 0; i < sequences_.size(); ++i) {
       const double* const row = logits.const_data_ptr<double>() + static_cast<int64_t>(i) * vocab;
-      const uint64_t index = sequences_[i] * kDrawsOfASequence + static_cast<uint64_t>(made);
-      const int64_t token = sample_token({row, row + vocab}, sampling_, index);
+      const int64_t token = sample_token({row, row + vocab}, sampling_, draw_index(sequences_[i], made));
       if (!emit(sequences_[i], token) || made + 1 == sampling_.max_tokens) continue;
       if (!cache_.slides && cache_.past[i] == model_.config().context) {
         ended_ = Ended::context_full;
@@ -122,6 +106,21 @@ class Batch {
 
 }  // namespace
 
+void check_prompt(const models::ModelConfig& config, const std::vector<int64_t>& prompt, const std::string& name) {
+  const auto length = static_cast<int64_t>(prompt.size());
+  if (prompt.empty()) throw UsageError(name + ": expected at least one token, got none");
+  if (length > config.context) {
+    throw UsageError(name + ": expected at most " + std::to_string(config.context) + " tokens (model.context), got " +
+                     std::to_string(length));
+  }
+  for (const int64_t token : prompt) {
+    if (token < 0 || token >= config.vocab) {
+      throw UsageError(name + ": expected tokens below model.vocab (" + std::to_string(config.vocab) + "), got " +
+                       std::to_string(token));
+    }
+  }
+}
+
 int64_t sample_token(std::vector<double> logits, const Sampling& sampling, uint64_t index) {
   if (!std::all_of(logits.begin(), logits.end(), [](double logit) { return std::isfinite(logit); })) {
     throw DataError("generate: the model gives logits that are not finite");
@@ -149,6 +148,10 @@ int64_t sample_token(std::vector<double> logits, const Sampling& sampling, uint6
   return static_cast<int64_t>(order[count - 1]);
 }
 
+uint64_t draw_index(size_t sequence, int64_t made) {
+  return sequence * kDrawsOfASequence + static_cast<uint64_t>(made);
+}
+
 Ended generate(const models::LanguageModel& model, const std::vector<std::vector<int64_t>>& prompts,
                const Sampling& sampling, const std::function<bool(size_t, int64_t)>& emit) {
   const c10::InferenceMode inference;
@@ -156,7 +159,7 @@ Ended generate(const models::LanguageModel& model, const std::vector<std::vector
   if (!(sampling.temperature >= 0) || !(sampling.top_p > 0)) {
     throw UsageError("--temperature: expected a number >= 0; --top-p: a number in (0, 1]");
   }
-  for (const auto& prompt : prompts) check(model.config(), prompt);
+  for (const auto& prompt : prompts) check_prompt(model.config(), prompt, "--prompt");
   if (prompts.empty() || sampling.max_tokens < 1) return Ended::done;
   Batch batch(model, prompts, sampling);
   for (int64_t made = 0; batch.draw(made, emit); ++made) batch.advance();

@@ -21,8 +21,15 @@ struct Sampling {
 // The token drawn from `logits` (double, one per token) as the index-th draw of the seed.
 int64_t sample_token(std::vector<double> logits, const Sampling& sampling, uint64_t index);
 
+// Which draw of the seed the made-th token of a sequence is: those of several sequences do not meet.
+uint64_t draw_index(size_t sequence, int64_t made);
+
 // Why it ended: all that was asked for was made, or the model knows no further position.
 enum class Ended { done, context_full };
+
+// UsageError, which begins with `name`, when a prompt is empty, has a token the model lacks, or is longer than the
+// context.
+void check_prompt(const models::ModelConfig& config, const std::vector<int64_t>& prompt, const std::string& name);
 
 // Continues one or several prompts, of any lengths, together: each token of the batch reads the weights once. `emit`
 // gets each new token with the index of its sequence and returns false to end that one; max_tokens ends all. Sequence i

@@ -8,11 +8,18 @@
 #include <c10/util/accumulate.h>
 
 #include "siamese/base/check.h"
+#include "siamese/base/join.h"
+#include "siamese/base/path_kind.h"
 #include "siamese/config/fields.h"
 #include "siamese/config/yaml.h"
 #include "siamese/formats/fit.h"
+#include "siamese/formats/hf_config.h"
+#include "siamese/formats/hf_folder.h"
 #include "siamese/formats/mapping.h"
+#include "siamese/io/atomic_file.h"
+#include "siamese/io/llama2c.h"
 #include "siamese/io/message.h"
+#include "siamese/io/run_dir.h"
 
 namespace siamese::formats {
 namespace {
@@ -36,6 +43,10 @@ at::Tensor ours_of(const Mapping& mapping, const Views& views) {
   return assemble(mapping, parts);
 }
 
+bool is_floating(io::DType dtype) {
+  return dtype == io::DType::f16 || dtype == io::DType::bf16 || dtype == io::DType::f32 || dtype == io::DType::f64;
+}
+
 size_t bytes_of(const io::TensorView& view) {
   size_t bytes = io::dtype_size(view.dtype);
   for (const int64_t dimension : view.shape) bytes *= static_cast<size_t>(dimension);
@@ -44,7 +55,8 @@ size_t bytes_of(const io::TensorView& view) {
 
 }  // namespace
 
-Converted convert(const StoredTensors& stored, Layout to, const models::ModelConfig& config) {
+Converted convert(const StoredTensors& stored, Layout to, const models::ModelConfig& config,
+                  std::optional<io::DType> dtype) {
   const auto in = std::make_shared<const std::vector<Mapping>>(mappings(stored.layout(), config));
   const auto out = std::make_shared<const std::vector<Mapping>>(mappings(to, config));
   Converted converted;
@@ -61,9 +73,10 @@ Converted convert(const StoredTensors& stored, Layout to, const models::ModelCon
       for (size_t part = 0; part < (*out)[i].parts.size(); ++part) {
         const TensorPart& theirs = (*out)[i].parts[part];
         io::TensorView view{prefix + theirs.name, views.front()->dtype, theirs.shape};
+        if (dtype && is_floating(view.dtype)) view.dtype = *dtype;
         view.bytes = bytes_of(view);
-        makers->emplace(view.name, [in, out, i, part, views] {
-          return part_of((*out)[i], part, ours_of((*in)[i], views)).contiguous();
+        makers->emplace(view.name, [in, out, i, part, views, kept = view.dtype] {
+          return part_of((*out)[i], part, ours_of((*in)[i], views)).to(models::tensor_type(kept)).contiguous();
         });
         converted.tensors.push_back(std::move(view));
       }
@@ -99,11 +112,46 @@ void check_version(const io::TensorFiles& files) {
 }
 
 Layout layout_of(const io::TensorFiles& files) {
+  const auto format = files.metadata().find("format");
+  if (format != files.metadata().end() && format->second == io::kLlama2cFormat) return Layout::meta_llama;
   const auto named = files.metadata().find("layout");
   if (named == files.metadata().end()) return Layout::siamese;
   const auto layout = enum_from_text<Layout>(named->second);
   if (!layout) throw DataError(files.path().string() + ": metadata: unknown layout '" + named->second + "'");
   return *layout;
+}
+
+namespace {
+
+// Whether what stands beside the weights is a config of a run of ours: OLMo writes a config.yaml, too.
+bool is_our_config(const std::filesystem::path& path) {
+  if (!is_file(path)) return false;
+  try {
+    const config::Value tree = config::parse_yaml(io::read_file(path), path.string());
+    const config::Value* const model = tree.find("model");
+    return model != nullptr && model->find("residual") != nullptr;
+  } catch (const Error&) {
+    return false;  // whoever reads it says what is wrong
+  }
+}
+
+}  // namespace
+
+Layout told_layout(const io::TensorFiles& files, std::string_view flag) {
+  const auto& metadata = files.metadata();
+  const auto format = metadata.find("format");
+  const bool ours = format != metadata.end() && (format->second == "siamese" || format->second == io::kLlama2cFormat);
+  if (ours || metadata.contains("layout")) return layout_of(files);
+  const std::filesystem::path folder = files.path().parent_path();
+  if (is_file(folder / kHfConfigFile)) {
+    const std::string file = (folder / kHfConfigFile).string();
+    return layout_of_hf_config(io::read_file(file), file);
+  }
+  if (is_our_config(folder / io::kConfigFile)) return Layout::siamese;
+  if (const auto layout = layout_by_names(files)) return *layout;
+  throw UsageError(std::string(flag) + ": expected a layout, one of " + join(enum_choices<Layout>()) + ": " +
+                   files.path().string() + " does not tell it, and there is no " + std::string(kHfConfigFile) +
+                   " beside it");
 }
 
 void load_weights(const io::TensorFiles& files, const models::ModelConfig& config,

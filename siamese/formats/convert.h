@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,7 +23,9 @@ struct Converted {
 
 // Weights or groups of gradients and moments, which stay behind their prefixes. DataError when `stored` does not fit
 // the model, UsageError when a layout has no names for it. `config` must be resolved. Valid as long as the files are.
-Converted convert(const StoredTensors& stored, Layout to, const models::ModelConfig& config);
+// `dtype`: what floating-point tensors of the model are rounded to; as they are without it.
+Converted convert(const StoredTensors& stored, Layout to, const models::ModelConfig& config,
+                  std::optional<io::DType> dtype = std::nullopt);
 
 // Of our own layout: names, shapes and the meaning of rows (docs/checkpoints.md).
 inline constexpr const char* kFormatVersion = "1";
@@ -34,6 +37,11 @@ std::map<std::string, std::string> metadata_of(Layout layout, const models::Mode
 
 // The layout that metadata names; ours when it names none. DataError for an unknown one.
 Layout layout_of(const io::TensorFiles& files);
+
+// The layout of files of which nobody said it: by their metadata, by a config.json beside them, by a config.yaml of
+// ours or by their names. UsageError, which begins with `flag`, when none of these tells; DataError when the
+// config.json is of an architecture that we have not.
+Layout told_layout(const io::TensorFiles& files, std::string_view flag);
 
 // models::load_tensors for files in any layout: fills `tensors` (parameters and buffers of a model of `config`).
 void load_weights(const io::TensorFiles& files, const models::ModelConfig& config,

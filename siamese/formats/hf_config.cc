@@ -6,6 +6,7 @@
 #include "siamese/base/join.h"
 #include "siamese/config/fields.h"
 #include "siamese/formats/hf_code.h"
+#include "siamese/formats/hf_rope.h"
 #include "siamese/io/message.h"
 #include "siamese/io/strict_json.h"
 
@@ -19,11 +20,11 @@ struct HfName {
   std::string_view model_type;
   std::string_view architecture;
 };
-constexpr HfName kHfNames[] = {{Layout::hf_llama, "llama", "LlamaForCausalLM"},
-                               {Layout::hf_olmo2, "olmo2", "Olmo2ForCausalLM"},
-                               {Layout::hf_gpt2, "gpt2", "GPT2LMHeadModel"},
-                               {Layout::hf_siamese, "siamese", "SiameseForCausalLM"},
-                               {Layout::hf, "siamesenorm", "SiameseForCausalLM"}};
+constexpr HfName kHfNames[] = {
+    {Layout::hf_llama, "llama", "LlamaForCausalLM"},       {Layout::hf_olmo2, "olmo2", "Olmo2ForCausalLM"},
+    {Layout::hf_gpt2, "gpt2", "GPT2LMHeadModel"},          {Layout::hf_qwen2, "qwen2", "Qwen2ForCausalLM"},
+    {Layout::hf_mistral, "mistral", "MistralForCausalLM"}, {Layout::hf_siamese, "siamese", "SiameseForCausalLM"},
+    {Layout::hf, "siamesenorm", "SiameseForCausalLM"}};
 
 const HfName& hf_name(Layout layout) {
   for (const HfName& name : kHfNames) {
@@ -86,6 +87,8 @@ class HfReader {
     value.where = file_;
     model_[ours] = std::move(value);
   }
+  const json& object() const { return object_; }
+  const std::string& file() const { return file_; }
   config::Value model() const { return model_; }
 
  private:
@@ -94,21 +97,14 @@ class HfReader {
   config::Value model_ = config::Value::map();
 };
 
-bool is_default_rope(const json& rope) {
-  for (const char* const key : {"rope_type", "type"}) {
-    if (rope.contains(key) && rope[key] != "default") return false;
-  }
-  const auto partial = rope.find("partial_rotary_factor");
-  return partial == rope.end() || partial->is_null() || *partial == 1;
-}
-
 // Older files have rope_theta and rope_scaling, newer ones both in rope_parameters.
 void read_rope(HfReader& reader) {
   reader.take_number("rope_theta", "rope_theta");
   for (const char* const key : {"rope_scaling", "rope_parameters"}) {
     const json* const rope = reader.find(key);
     if (rope == nullptr) continue;
-    if (!rope->is_object() || !is_default_rope(*rope)) reader.refuse(key, "plain rotary positions", *rope);
+    const std::string scaling = rope_scaling_of_hf(*rope, reader.object(), key, reader.file());
+    if (scaling != "none") reader.put("rope_scaling", config::Value::scalar(scaling));
     const auto theta = rope->find("rope_theta");
     if (theta != rope->end()) reader.put_number(std::string(key) + ".rope_theta", *theta, "rope_theta");
   }
@@ -132,6 +128,20 @@ void read_llama(HfReader& reader) {
   const json* const heads = reader.find("num_attention_heads");
   if (width != nullptr && heads != nullptr) reader.require("head_dim", {width->get<int64_t>() / heads->get<int64_t>()});
   read_rope(reader);
+}
+
+// Attention that looks back on a window only is attention to all in a context no longer than it. Which blocks have it
+// (layer_types, max_window_layers) then does not matter.
+int64_t read_window(Layout layout, HfReader& reader) {
+  const json* const window = reader.find("sliding_window");
+  const json* const used = reader.find("use_sliding_window");
+  if (window == nullptr || (layout == Layout::hf_qwen2 && (used == nullptr || *used != true))) return 0;
+  if (!window->is_number_integer() || *window < 1) reader.refuse("sliding_window", "a whole number >= 1", *window);
+  const auto tokens = window->get<int64_t>();
+  const json* const context = reader.find("max_position_embeddings");
+  if (context != nullptr && *context <= tokens) return 0;
+  reader.put("context", config::print(tokens));
+  return tokens;
 }
 
 void read_gpt2(HfReader& reader) {
@@ -199,8 +209,9 @@ HfConfig read_hf_config(Layout layout, std::string_view text, const std::string&
   } else {
     read_llama(reader);
   }
-  HfConfig read{reader.model(), config::Value::map()};
-  const bool documented = layout == Layout::hf_llama || layout == Layout::hf_olmo2;
+  const int64_t window = layout == Layout::hf_qwen2 || layout == Layout::hf_mistral ? read_window(layout, reader) : 0;
+  HfConfig read{reader.model(), config::Value::map(), window};
+  const bool documented = layout != Layout::hf_gpt2 && layout != Layout::hf_siamese && layout != Layout::hf;
   if (documented && read.model.find("rope_theta") == nullptr) {
     read.defaults["rope_theta"] = config::print(10000.0);
   }
@@ -214,6 +225,17 @@ Layout layout_of_hf_config(std::string_view text, const std::string& file, Layou
     if (type != object.end() && *type == std::string(name.model_type)) return name.layout;
   }
   return otherwise;
+}
+
+Layout layout_of_hf_config(std::string_view text, const std::string& file) {
+  const Layout found = layout_of_hf_config(text, file, Layout::siamese);
+  if (found != Layout::siamese) return found;
+  std::vector<std::string> known;
+  for (const HfName& name : kHfNames) known.emplace_back(name.model_type);
+  const json object = parse_object(text, file);
+  throw DataError(file + ": model_type: expected one of " + join(known) + ", got " +
+                  (object.contains("model_type") ? io::in_quotes(io::json_text(object["model_type"])) : "none") +
+                  "; --from names the layout of a file that does not say it");
 }
 
 std::string hf_config_text(Layout layout, const models::ModelConfig& config, std::string_view torch_dtype) {
@@ -258,10 +280,16 @@ std::string hf_config_text(Layout layout, const models::ModelConfig& config, std
                {"max_position_embeddings", config.context},
                {"rms_norm_eps", config.norm_eps},
                {"rope_theta", config.rope_theta},
-               {"rope_parameters", {{"rope_type", "default"}, {"rope_theta", config.rope_theta}}},
-               {"hidden_act", "silu"},
-               {"attention_bias", false},
-               {"mlp_bias", false}});
+               {"rope_parameters", hf_rope_parameters(config)},
+               {"hidden_act", "silu"}});
+  if (const auto scaling = hf_rope_scaling(config); !scaling.is_null()) text["rope_scaling"] = scaling;
+  if (layout == Layout::hf_qwen2) {
+    text.update({{"use_sliding_window", false}, {"sliding_window", nullptr}});
+  } else if (layout == Layout::hf_mistral) {
+    text["sliding_window"] = nullptr;
+  } else {
+    text.update({{"attention_bias", false}, {"mlp_bias", false}});
+  }
   return io::json_text(text, 2) + "\n";
 }
 

@@ -20,18 +20,22 @@ constexpr std::array<std::string_view, 9> kTokenizerFiles = {
 
 }  // namespace
 
-std::vector<HfFile> hf_files(Layout layout, const models::ModelConfig& config, std::string_view torch_dtype,
-                             const std::filesystem::path& source) {
+std::vector<HfFile> hf_files(Layout layout, const models::ModelConfig& config, std::string_view torch_dtype) {
   std::vector<HfFile> files = {{std::string(kHfConfigFile), hf_config_text(layout, config, torch_dtype)}};
   if (layout == Layout::hf) {
     files.push_back({std::string(kConfigurationFile), std::string(configuration_text())});
     files.push_back({std::string(kModelingFile), std::string(modeling_text())});
   }
+  return files;
+}
+
+std::vector<HfFile> tokenizer_files(Layout to, const std::filesystem::path& source) {
+  std::vector<HfFile> files;
   for (const std::string_view name : kTokenizerFiles) {
     if (is_file(source / name)) files.push_back({std::string(name), io::read_file(source / name)});
   }
   // Without it transformers would look for the tokenizer of a model type that it knows.
-  if (is_file(source / kTokenizerFile) && !is_file(source / kTokenizerConfigFile)) {
+  if (is_hugging_face(to) && is_file(source / kTokenizerFile) && !is_file(source / kTokenizerConfigFile)) {
     files.push_back({std::string(kTokenizerConfigFile), "{\n  \"tokenizer_class\": \"PreTrainedTokenizerFast\"\n}\n"});
   }
   return files;

@@ -19,10 +19,11 @@ struct HfFile {
   std::string content;
 };
 
-// `source`: the folder that the weights come from; a tokenizer beside them is taken along, byte by byte. `torch_dtype`
-// is transformers' name ("bfloat16").
-std::vector<HfFile> hf_files(Layout layout, const models::ModelConfig& config, std::string_view torch_dtype,
-                             const std::filesystem::path& source);
+// `torch_dtype` is transformers' name ("bfloat16").
+std::vector<HfFile> hf_files(Layout layout, const models::ModelConfig& config, std::string_view torch_dtype);
+
+// The tokenizer beside the weights in the folder that they come from, byte by byte: it goes wherever they go.
+std::vector<HfFile> tokenizer_files(Layout to, const std::filesystem::path& source);
 
 // Whether a file of this name may be one of these.
 bool is_hf_file(std::string_view name);

@@ -34,6 +34,32 @@ constexpr Setting kHfLlamaDocumented[] = {{"norm_eps", "1e-06"}};
 constexpr std::string_view kHfRotaryTables[] = {"model.layers.*.self_attn.rotary_emb.inv_freq",
                                                 "model.rotary_emb.inv_freq"};
 
+// Llama with biases of q, k and v.
+constexpr Rule kHfQwen2[] = {
+    {"embedding.weight", {"model.embed_tokens.weight"}},
+    {"blocks.*.attention_junction.norm.weight", {"model.layers.*.input_layernorm.weight"}},
+    {"blocks.*.attention.qkv.weight",
+     {"model.layers.*.self_attn.q_proj.weight", "model.layers.*.self_attn.k_proj.weight",
+      "model.layers.*.self_attn.v_proj.weight"},
+     Form::qkv},
+    {"blocks.*.attention.qkv.bias",
+     {"model.layers.*.self_attn.q_proj.bias", "model.layers.*.self_attn.k_proj.bias",
+      "model.layers.*.self_attn.v_proj.bias"},
+     Form::qkv},
+    {"blocks.*.attention.out.weight", {"model.layers.*.self_attn.o_proj.weight"}},
+    {"blocks.*.ffn_junction.norm.weight", {"model.layers.*.post_attention_layernorm.weight"}},
+    {"blocks.*.ffn.in.weight",
+     {"model.layers.*.mlp.up_proj.weight", "model.layers.*.mlp.gate_proj.weight"},
+     Form::up_gate},
+    {"blocks.*.ffn.out.weight", {"model.layers.*.mlp.down_proj.weight"}},
+    {"close.norm.weight", {"model.norm.weight"}},
+    {"head.weight", {"lm_head.weight"}},
+};
+constexpr Setting kHfQwen2Fixed[] = {
+    {"family", "lm"},  {"residual", "pre"},  {"ffn", "swiglu"}, {"positions", "rope"},
+    {"bias", "false"}, {"qkv_bias", "true"}, {"norm", "rms"},   {"attention_norm", "scheme", "none"},
+};
+
 // The norms stand on the outputs of the branches; those of q and k span all heads.
 constexpr Rule kHfOlmo2[] = {
     {"embedding.weight", {"model.embed_tokens.weight"}},
@@ -122,12 +148,24 @@ constexpr Setting kHfSiameseFixed[] = {
 constexpr Setting kHfSiameseDocumented[] = {{"norm_eps", "1e-05"}};
 
 // Our names, and our model section in config.json; what python/siamesenorm/hf/modeling_siamese.py computes.
-constexpr Setting kHfFixed[] = {{"family", "lm"}};
+constexpr Setting kHfFixed[] = {{"family", "lm"}, {"rope_scaling", "none"}};
 constexpr std::string_view kHfSchemes[] = {"pre", "siamese"};
 
 }  // namespace
 
 const LayoutTable& hf_llama_table() {
+  static constexpr LayoutTable table{
+      .rules = kHfLlama, .fixed = kHfLlamaFixed, .documented = kHfLlamaDocumented, .ignored = kHfRotaryTables};
+  return table;
+}
+
+const LayoutTable& hf_qwen2_table() {
+  static constexpr LayoutTable table{.rules = kHfQwen2, .fixed = kHfQwen2Fixed, .documented = kHfLlamaDocumented};
+  return table;
+}
+
+// The tensors of Llama; a window of attention stands in config.json alone (hf_config.h).
+const LayoutTable& hf_mistral_table() {
   static constexpr LayoutTable table{
       .rules = kHfLlama, .fixed = kHfLlamaFixed, .documented = kHfLlamaDocumented, .ignored = kHfRotaryTables};
   return table;

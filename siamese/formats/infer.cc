@@ -143,8 +143,12 @@ class Reading {
   }
 
   void read_biases() {
-    const bool bias = size("attention.qkv.bias", 0) > 0;
+    const bool of_qkv = size("attention.qkv.bias", 0) > 0;
+    const bool elsewhere =
+        size("attention.out.bias", 0) > 0 || size("ffn.in.bias", 0) > 0 || size("ffn.out.bias", 0) > 0;
+    const bool bias = of_qkv && elsewhere;
     tell("bias", bias);
+    if (of_qkv && !elsewhere) tell("qkv_bias", true);
     bool of_norms = false;
     for (const auto& [name, shape] : shapes_.shapes) of_norms = of_norms || name.ends_with("norm.bias");
     // Without biases, both kinds of norm have the same tensors.

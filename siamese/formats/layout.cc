@@ -15,12 +15,18 @@ const LayoutTable& table_of(Layout layout) {
       return official_deit_table();
     case Layout::official_dit:
       return official_dit_table();
+    case Layout::meta_llama:
+      return meta_llama_table();
     case Layout::hf_llama:
       return hf_llama_table();
     case Layout::hf_olmo2:
       return hf_olmo2_table();
     case Layout::hf_gpt2:
       return hf_gpt2_table();
+    case Layout::hf_qwen2:
+      return hf_qwen2_table();
+    case Layout::hf_mistral:
+      return hf_mistral_table();
     case Layout::hf_siamese:
       return hf_siamese_table();
     case Layout::hf:

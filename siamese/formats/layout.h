@@ -10,12 +10,27 @@
 
 namespace siamese::formats {
 
-enum class Layout { siamese, official_lm, official_deit, official_dit, hf_llama, hf_olmo2, hf_gpt2, hf_siamese, hf };
+enum class Layout {
+  siamese,
+  official_lm,
+  official_deit,
+  official_dit,
+  meta_llama,
+  hf_llama,
+  hf_olmo2,
+  hf_gpt2,
+  hf_qwen2,
+  hf_mistral,
+  hf_siamese,
+  hf
+};
 
 // d = width, f = FFN width, c = channels, p = patch, n = positions. Linear weights of ours are [out, in].
 enum class Form {
   same,
   qkv,         // theirs three matrices, ours their rows: q, k, v
+  qkv_pairs,   // as qkv, but what RoPE turns together are neighbours in a head of their q and k; of ours half a head
+               // apart
   up_gate,     // theirs two, ours their rows: up, gate
   transposed,  // theirs [in, out] (Conv1D of GPT-2), ours [out, in]; a bias is the same
   filters,     // theirs [d, c, p, p] (a convolution), ours [d, c p p]; a bias is the same
@@ -62,13 +77,16 @@ Layout layout_from_text(std::string_view flag, std::string_view text);
 
 template <>
 struct siamese::EnumText<siamese::formats::Layout> {
-  static constexpr EnumNames<formats::Layout, 9> names{{{formats::Layout::siamese, "siamese"},
-                                                        {formats::Layout::official_lm, "official-lm"},
-                                                        {formats::Layout::official_deit, "official-deit"},
-                                                        {formats::Layout::official_dit, "official-dit"},
-                                                        {formats::Layout::hf_llama, "hf-llama"},
-                                                        {formats::Layout::hf_olmo2, "hf-olmo2"},
-                                                        {formats::Layout::hf_gpt2, "hf-gpt2"},
-                                                        {formats::Layout::hf_siamese, "hf-siamese"},
-                                                        {formats::Layout::hf, "hf"}}};
+  static constexpr EnumNames<formats::Layout, 12> names{{{formats::Layout::siamese, "siamese"},
+                                                         {formats::Layout::official_lm, "official-lm"},
+                                                         {formats::Layout::official_deit, "official-deit"},
+                                                         {formats::Layout::official_dit, "official-dit"},
+                                                         {formats::Layout::meta_llama, "meta-llama"},
+                                                         {formats::Layout::hf_llama, "hf-llama"},
+                                                         {formats::Layout::hf_olmo2, "hf-olmo2"},
+                                                         {formats::Layout::hf_gpt2, "hf-gpt2"},
+                                                         {formats::Layout::hf_qwen2, "hf-qwen2"},
+                                                         {formats::Layout::hf_mistral, "hf-mistral"},
+                                                         {formats::Layout::hf_siamese, "hf-siamese"},
+                                                         {formats::Layout::hf, "hf"}}};
 };

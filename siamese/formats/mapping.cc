@@ -21,6 +21,7 @@ std::vector<std::vector<int64_t>> part_shapes(Form form, const models::ModelConf
                                               const std::vector<int64_t>& ours) {
   switch (form) {
     case Form::qkv:
+    case Form::qkv_pairs:
     case Form::up_gate: {
       std::vector<std::vector<int64_t>> shapes;
       for (const int64_t rows : part_rows(form, config, ours.front())) {
@@ -44,10 +45,19 @@ std::vector<std::vector<int64_t>> part_shapes(Form form, const models::ModelConf
   return {ours};
 }
 
+// Rows of heads between the two orders of what RoPE turns together: neighbours, or half a head apart.
+at::Tensor apart(const at::Tensor& rows, int64_t head_dim) {
+  return rows.view({-1, head_dim / 2, 2, rows.size(-1)}).transpose(1, 2).reshape(rows.sizes());
+}
+at::Tensor beside(const at::Tensor& rows, int64_t head_dim) {
+  return rows.view({-1, 2, head_dim / 2, rows.size(-1)}).transpose(1, 2).reshape(rows.sizes());
+}
+
 bool map_by_rule(const Rule& rule, const models::ModelConfig& config, Mapping& mapping) {
   const auto matched = match_name(rule.ours, mapping.ours);
   if (!matched) return false;
   mapping.form = rule.form;
+  if (rule.form == Form::qkv_pairs) mapping.head_dim = config.width / config.heads;
   const auto shapes = part_shapes(rule.form, config, mapping.shape);
   for (size_t i = 0; i < shapes.size(); ++i) {
     mapping.parts.push_back({fill_name(rule.theirs[i], *matched), shapes[i]});
@@ -90,6 +100,9 @@ std::vector<Mapping> mappings(Layout layout, const models::ModelConfig& config) 
 
 at::Tensor assemble(const Mapping& mapping, const std::vector<at::Tensor>& parts) {
   SIAMESE_INVARIANT(parts.size() == mapping.parts.size());
+  if (mapping.form == Form::qkv_pairs) {
+    return at::cat({apart(parts[0], mapping.head_dim), apart(parts[1], mapping.head_dim), parts[2]}, 0);
+  }
   if (parts.size() > 1) return at::cat(parts, 0);
   if (mapping.form == Form::transposed && parts.front().dim() == 2) return parts.front().t().contiguous();
   return parts.front().reshape(mapping.shape);
@@ -101,7 +114,8 @@ at::Tensor part_of(const Mapping& mapping, size_t part, const at::Tensor& ours) 
   if (mapping.parts.size() == 1) return ours.reshape(mapping.parts.front().shape);
   int64_t begin = 0;
   for (size_t before = 0; before < part; ++before) begin += mapping.parts[before].shape.front();
-  return ours.narrow(0, begin, mapping.parts[part].shape.front());
+  const at::Tensor rows = ours.narrow(0, begin, mapping.parts[part].shape.front());
+  return mapping.form == Form::qkv_pairs && part < 2 ? beside(rows, mapping.head_dim) : rows;
 }
 
 }  // namespace siamese::formats

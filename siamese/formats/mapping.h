@@ -22,6 +22,7 @@ struct Mapping {
   std::vector<int64_t> shape;
   bool optional = false;  // a buffer: a file may lack it
   Form form = Form::same;
+  int64_t head_dim = 0;           // of qkv_pairs
   std::vector<TensorPart> parts;  // theirs
 };
 

@@ -27,8 +27,14 @@ constexpr Rule kOfficialLm[] = {
     {"head.weight", {"transformer.ff_out.weight"}},
 };
 constexpr Setting kOfficialLmFixed[] = {
-    {"family", "lm"}, {"residual", "siamese(x=hybrid)"},   {"ffn", "swiglu"}, {"positions", "rope"}, {"bias", "false"},
-    {"norm", "rms"},  {"attention_norm", "scheme", "qkv"},
+    {"family", "lm"},
+    {"residual", "siamese(x=hybrid)"},
+    {"ffn", "swiglu"},
+    {"positions", "rope"},
+    {"bias", "false"},
+    {"norm", "rms"},
+    {"attention_norm", "scheme", "qkv"},
+    {"rope_scaling", "none"},
 };
 constexpr Setting kOfficialLmDocumented[] = {{"norm_eps", "1e-05"}};
 

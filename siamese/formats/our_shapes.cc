@@ -25,6 +25,7 @@ void add_filters(const std::vector<int64_t>& theirs, OurShapes& all, std::vector
 void add_part(Form form, const std::vector<int64_t>& theirs, OurShapes& all, std::vector<int64_t>& ours) {
   switch (form) {
     case Form::qkv:
+    case Form::qkv_pairs:
     case Form::up_gate: {
       if (theirs.empty()) return;
       const int64_t before = ours.empty() ? 0 : ours.front();

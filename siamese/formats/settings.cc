@@ -7,6 +7,7 @@
 #include "siamese/config/fields.h"
 #include "siamese/config/yaml.h"
 #include "siamese/formats/infer.h"
+#include "siamese/io/llama2c.h"
 
 namespace siamese::formats {
 namespace {
@@ -127,6 +128,12 @@ void check_export(Layout layout, const models::ModelConfig& config) {
 config::Value said_by_metadata(const io::TensorFiles& files) {
   config::Value model = config::Value::map();
   const auto& metadata = files.metadata();
+  if (const auto format = metadata.find("format"); format != metadata.end() && format->second == io::kLlama2cFormat) {
+    for (const auto& [key, value] : metadata) {
+      if (key != "format") model[key] = config::Value::scalar(value, files.path().string());
+    }
+    model["rope_theta"] = config::Value::scalar("10000", files.path().string());
+  }
   if (const auto residual = metadata.find("residual"); residual != metadata.end()) {
     model["residual"] = config::Value::scalar(residual->second, files.path().string());
   }

@@ -10,10 +10,15 @@ const LayoutTable& official_lm_table();
 const LayoutTable& official_deit_table();
 const LayoutTable& official_dit_table();
 
+// Meta's own names for Llama, which llama2.c's files have, too (meta_tables.cc).
+const LayoutTable& meta_llama_table();
+
 // The names of the transformers package (hf_tables.cc).
 const LayoutTable& hf_llama_table();
 const LayoutTable& hf_olmo2_table();
 const LayoutTable& hf_gpt2_table();
+const LayoutTable& hf_qwen2_table();
+const LayoutTable& hf_mistral_table();
 const LayoutTable& hf_siamese_table();
 const LayoutTable& hf_table();
 

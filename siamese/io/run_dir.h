@@ -1,10 +1,11 @@
 // The layout of a run directory, known to every verb that takes RUN:
-//   config.yaml  metrics.jsonl  eval.jsonl  run.json  report.html
+//   config.yaml  metrics.jsonl  eval.jsonl  run.json  report.html; of a run that has one, tokenizer.json
 //   latest                  text, the name of the newest checkpoint: "step500\n"
 //   samples/                step{N}.png, what a diffusion model drew at its evaluations
 //   tasks/step{N}/          *.jsonl, what `siamese eval --tasks` asked of a checkpoint and what came of it
 //   step{N}/                config.yaml  model.safetensors  optim.safetensors  trainer.json; stands alone
-//                           ema.safetensors too, when averaged weights are kept; trainer.json then names it in `files`
+//                           ema.safetensors too, when averaged weights are kept, and tokenizer.json, when the run
+//                           has one; trainer.json then names them in `files`
 // and of the folder of a sweep, which holds run directories:
 //   sweep.json  recorded.jsonl  report.html
 #pragma once
@@ -32,6 +33,7 @@ inline constexpr std::string_view kAverageFile = "ema.safetensors";
 inline constexpr std::string_view kSamplesFolder = "samples";
 inline constexpr std::string_view kTasksFolder = "tasks";
 inline constexpr std::string_view kTrainerFile = "trainer.json";
+inline constexpr std::string_view kTokenizerFile = "tokenizer.json";
 inline constexpr std::string_view kSweepFile = "sweep.json";
 inline constexpr std::string_view kRecordedFile = "recorded.jsonl";
 

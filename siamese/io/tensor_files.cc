@@ -9,6 +9,7 @@
 #include "siamese/base/check.h"
 #include "siamese/base/path_kind.h"
 #include "siamese/io/atomic_file.h"
+#include "siamese/io/llama2c.h"
 #include "siamese/io/message.h"
 #include "siamese/io/run_dir.h"
 #include "siamese/io/strict_json.h"
@@ -76,6 +77,14 @@ TensorFiles TensorFiles::open(const fs::path& path) {
         }
       }
     }
+  } else if (all.path_.extension() == kLlama2cEnding) {
+    all.file_paths_.push_back(all.path_);
+    SafetensorsContent content = parse_llama2c(all.mapped_.emplace_back(all.path_).bytes(), all.path_.string());
+    for (TensorView& view : content.tensors) {
+      all.index_.emplace(view.name, all.tensors_.size());
+      all.tensors_.push_back(std::move(view));
+    }
+    all.metadata_ = std::move(content.metadata);
   } else {
     all.file_paths_.push_back(all.path_);
     all.files_.push_back(SafetensorsFile::open(all.path_));

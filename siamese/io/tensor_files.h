@@ -20,7 +20,8 @@ std::map<std::string, std::string> parse_shard_index(std::string_view json, std:
 
 class TensorFiles {
  public:
-  // A safetensors file, an index (*.json), or a folder with model.safetensors or model.safetensors.index.json.
+  // A safetensors file, an index (*.json), a model of llama2.c (*.bin, llama2c.h), or a folder with model.safetensors
+  // or model.safetensors.index.json.
   static TensorFiles open(const std::filesystem::path& path);
 
   const std::vector<TensorView>& tensors() const { return tensors_; }  // file after file, each in file order
@@ -33,6 +34,7 @@ class TensorFiles {
   std::filesystem::path path_;
   std::vector<std::filesystem::path> file_paths_;
   std::vector<SafetensorsFile> files_;  // hold the mappings
+  std::vector<MappedFile> mapped_;      // of a file in another format
   std::vector<TensorView> tensors_;
   std::map<std::string, size_t, std::less<>> index_;
   std::map<std::string, std::string> metadata_;

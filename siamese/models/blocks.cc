@@ -10,6 +10,7 @@ Blocks::Blocks(const nn::Scope& root, const Stack& stack, const ModelConfig& con
                                      .heads = config.heads,
                                      .kv_heads = config.kv_heads,
                                      .bias = config.bias,
+                                     .qkv_bias = config.qkv_bias,
                                      .norm_eps = config.norm_eps,
                                      .causal = !config.sees_images()};
   const nn::FeedForwardShape dense{config.ffn, config.width, config.ffn_width, config.bias};

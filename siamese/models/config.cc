@@ -2,6 +2,7 @@
 
 #include "siamese/base/check.h"
 #include "siamese/config/fields.h"
+#include "siamese/models/rope_scaling.h"
 #include "siamese/residual/registry.h"
 
 namespace siamese::models {
@@ -120,6 +121,7 @@ config::Use for_rope() { return config::for_values("model.positions", {Positions
 
 void resolve(ModelConfig& config, const DataSizes& data) {
   config.residual = residual::canonical_scheme(config.residual);
+  config.rope_scaling = rope_scaling_text(rope_scaling_of(config.rope_scaling));
   check_ranges(config);
   resolve_positions(config);
   if (config.sees_images()) {

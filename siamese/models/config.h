@@ -53,7 +53,9 @@ struct ModelConfig {
   int64_t context = 256;
   Positions positions = Positions::auto_;
   double rope_theta = 10000;
+  std::string rope_scaling = "none";
   bool bias = false;
+  bool qkv_bias = false;
   nn::NormKind norm = nn::NormKind::rms;
   double norm_eps = 1e-5;
   AttentionNormChoice attention_norm = AttentionNormChoice::scheme;
@@ -85,7 +87,10 @@ struct ModelConfig {
     visit("context", self.context, {"tokens of one sample; of images it follows from image and patch", for_context()});
     visit("positions", self.positions, "position encoding");
     visit("rope_theta", self.rope_theta, {"base of the rotary frequencies", for_rope()});
+    visit("rope_scaling", self.rope_scaling,
+          {"rotary frequencies for a longer context: none, llama3(factor=8, context=8192) or yarn(...)", for_rope()});
     visit("bias", self.bias, "biases in linear layers and LayerNorm");
+    visit("qkv_bias", self.qkv_bias, {"biases of q, k and v alone", config::without("model.bias")});
     visit("norm", self.norm, "kind of norm");
     visit("norm_eps", self.norm_eps, "added inside the root of every norm");
     visit("attention_norm", self.attention_norm, "norms on q, k, v; scheme = what the residual scheme asks for");

@@ -4,6 +4,7 @@
 
 #include <ATen/ATen.h>
 
+#include "siamese/models/rope_scaling.h"
 #include "siamese/nn/expect.h"
 #include "siamese/nn/pieces.h"
 #include "siamese/ops/embedding.h"
@@ -22,7 +23,8 @@ LanguageModel::LanguageModel(const ModelConfig& config, const nn::InitConfig& in
   if (config.positions == Positions::learned) {
     positions_ = nn::Embedding(root.child("positions"), config.context, config.width, initializer.embedding());
   } else {
-    rotary_ = nn::Rotary(config.context, config.width / config.heads, config.rope_theta, this->parameters().options());
+    rotary_ = nn::Rotary(config.context, config.width / config.heads, config.rope_theta, this->parameters().options(),
+                         rope_scaling_of(config.rope_scaling));
   }
   stack_ = make_stack(root, config);
   blocks_ = std::make_shared<const Blocks>(root, *stack_, config, initializer);

@@ -39,13 +39,6 @@ io::DType stored_type(const at::Tensor& tensor) {
                    std::string(c10::toString(tensor.scalar_type())));
 }
 
-at::ScalarType tensor_type(io::DType stored) {
-  for (const auto& [dtype, type] : kTypes) {
-    if (dtype == stored) return type;
-  }
-  throw DataError("a tensor of weights: expected a type that LibTorch holds, got " + std::string(enum_text(stored)));
-}
-
 std::string shape_text(io::DType dtype, at::IntArrayRef shape) {
   std::stringstream text;
   text << enum_text(dtype) << " " << shape;
@@ -90,6 +83,13 @@ bool converts(io::DType stored, const at::Tensor& value) {
 }
 
 }  // namespace
+
+at::ScalarType tensor_type(io::DType stored) {
+  for (const auto& [dtype, type] : kTypes) {
+    if (dtype == stored) return type;
+  }
+  throw DataError("a tensor of weights: expected a type that LibTorch holds, got " + std::string(enum_text(stored)));
+}
 
 at::Tensor as_tensor(const io::TensorView& view) {
   const auto options = at::TensorOptions().dtype(tensor_type(view.dtype));

@@ -35,6 +35,8 @@ std::vector<NamedTensor> named_values(const nn::Parameters& parameters);
 // The same of a model that need not fit into memory (values on the meta device). `config` must be resolved.
 std::vector<NamedTensor> tensor_list(const ModelConfig& config);
 
+at::ScalarType tensor_type(io::DType stored);
+
 // A stored tensor without a copy (unaligned ones are copied): valid as long as `view`'s memory. Its data is about to be
 // used, so that it is verified.
 at::Tensor as_tensor(const io::TensorView& view);

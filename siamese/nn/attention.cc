@@ -20,7 +20,7 @@ Attention::Attention(const Scope& scope, const AttentionShape& shape, AttentionN
   const int64_t head_dim = shape.head_dim();
   const int64_t kv_width = shape.kv_heads * head_dim;
   const int64_t qkv_width = shape.width + 2 * kv_width;
-  qkv_ = Linear(scope.child("qkv"), shape.width, qkv_width, shape.bias,
+  qkv_ = Linear(scope.child("qkv"), shape.width, qkv_width, shape.bias || shape.qkv_bias,
                 initializer.input_projection(shape.width, qkv_width), {shape.width, kv_width, kv_width});
   scale_rows(qkv_.weight(), shape.width + kv_width, qkv_width, factors.input);
   out_ = Linear(scope.child("out"), shape.width, shape.width, shape.bias,

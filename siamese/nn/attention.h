@@ -26,6 +26,7 @@ struct AttentionShape {
   int64_t heads = 0;
   int64_t kv_heads = 0;
   bool bias = false;
+  bool qkv_bias = false;  // of the projection to q, k and v, without those of the output
   double norm_eps = 1e-5;
   bool causal = true;
 

@@ -10,13 +10,17 @@
 
 namespace siamese::nn {
 
-Rotary::Rotary(int64_t positions, int64_t head_dim, double theta, const at::TensorOptions& options) {
+Rotary::Rotary(int64_t positions, int64_t head_dim, double theta, const at::TensorOptions& options,
+               const RopeScaling& scaling)
+    : magnitude_(rotary_magnitude(scaling)) {
   expect_that(head_dim > 0 && head_dim % 2 == 0, "rotary head_dim", "an even number from 2", head_dim);
   const auto exact = at::TensorOptions().dtype(at::kDouble);
   const at::Tensor exponents = at::arange(0, head_dim, 2, exact) / static_cast<double>(head_dim);
-  frequencies_ = at::pow(at::scalar_tensor(theta, exact), -exponents);
+  frequencies_ = scaling.kind == RopeScalingKind::none
+                     ? at::pow(at::scalar_tensor(theta, exact), -exponents)
+                     : at::tensor(rotary_frequencies(head_dim, theta, scaling), exact);
   const at::Tensor angles = at::outer(at::arange(positions, exact), frequencies_).unsqueeze(1);
-  exact_ = {angles.cos(), angles.sin()};
+  exact_ = {angles.cos() * magnitude_, angles.sin() * magnitude_};
   tables_ = {exact_.cos.to(options), exact_.sin.to(options)};
 }
 
@@ -47,8 +51,8 @@ RotaryTables Rotary::at_each(at::IntArrayRef begins, int64_t tokens, const at::T
         continue;
       }
       for (int64_t i = 0; i < half; ++i) {
-        cos[i] = std::cos(static_cast<double>(position) * frequencies[i]);
-        sin[i] = std::sin(static_cast<double>(position) * frequencies[i]);
+        cos[i] = magnitude_ * std::cos(static_cast<double>(position) * frequencies[i]);
+        sin[i] = magnitude_ * std::sin(static_cast<double>(position) * frequencies[i]);
       }
     }
   }

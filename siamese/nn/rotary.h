@@ -3,6 +3,8 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "siamese/nn/rope_scaling.h"
+
 namespace siamese::nn {
 
 struct RotaryTables {
@@ -13,7 +15,8 @@ struct RotaryTables {
 class Rotary {
  public:
   Rotary() = default;
-  Rotary(int64_t positions, int64_t head_dim, double theta, const at::TensorOptions& options);
+  Rotary(int64_t positions, int64_t head_dim, double theta, const at::TensorOptions& options,
+         const RopeScaling& scaling = {});
 
   // Positions begin .. begin + tokens - 1, of this type and on this device.
   RotaryTables at(int64_t begin, int64_t tokens, const at::TensorOptions& options) const;
@@ -22,6 +25,7 @@ class Rotary {
 
  private:
   at::Tensor frequencies_;  // [head_dim / 2], in double, on the host
+  double magnitude_ = 1;    // of cos and sin
   RotaryTables exact_;      // in double, on the host
   RotaryTables tables_;     // as the model was built
 };

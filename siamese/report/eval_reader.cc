@@ -30,6 +30,25 @@ void take_confusion(runs::ClassificationRecord& result, EvalRow& row, const std:
   row.confusion = Confusion{class_names(result.classes, classes), std::move(result.confusion)};
 }
 
+void take_prompts(std::vector<runs::PromptRecord>& prompts, EvalRow& row, const std::string& where,
+                  runs::Notes& notes) {
+  if (prompts.size() > kPromptLimit) {
+    notes.push_back(fmt::format("{}: prompts: expected at most {}, got {}; the others are not shown", where,
+                                kPromptLimit, prompts.size()));
+    prompts.resize(kPromptLimit);
+  }
+  row.prompts = std::move(prompts);
+}
+
+// A page is read by people: what is past the limit is left out, the oldest first.
+void limit_prompts(std::vector<EvalRow>& evals) {
+  size_t bytes = 0;
+  for (auto row = evals.rbegin(); row != evals.rend(); ++row) {
+    for (const runs::PromptRecord& made : row->prompts) bytes += made.prompt.size() + made.text.size();
+    if (bytes > kPromptBytes) row->prompts.clear();
+  }
+}
+
 }  // namespace
 
 EvalRow row_of(const runs::EvalRecord& record) {
@@ -62,6 +81,7 @@ void read_evals(const std::filesystem::path& path, RunRecord& run) {
     runs::EvalRecord record = runs::read_eval(line, where, notes);
     EvalRow row = row_of(record);
     if (record.classification) take_confusion(*record.classification, row, where, *notes);
+    take_prompts(record.prompts, row, where, *notes);
     while (!run.evals.empty() && run.evals.back().step >= row.step) run.evals.pop_back();
     if (row.confusion) {
       for (EvalRow& older : run.evals) older.confusion.reset();
@@ -69,6 +89,7 @@ void read_evals(const std::filesystem::path& path, RunRecord& run) {
     run.evals.push_back(std::move(row));
   };
   runs::for_each_line(path, take, &run.notes);
+  limit_prompts(run.evals);
 }
 
 }  // namespace siamese::report

@@ -8,7 +8,9 @@
 
 namespace siamese::report {
 
-inline constexpr size_t kClassLimit = 200;  // a larger confusion matrix is not shown
+inline constexpr size_t kClassLimit = 200;                 // a larger confusion matrix is not shown
+inline constexpr size_t kPromptLimit = 32;                 // nor are further prompts of an evaluation
+inline constexpr size_t kPromptBytes = size_t{256} << 10;  // and none past so much text of a run, the newest first
 
 // Without the confusion matrix.
 EvalRow row_of(const runs::EvalRecord& record);

@@ -54,6 +54,7 @@ json eval_object(const EvalRow& row) {
   for (const runs::TaskRecord& task : row.tasks) {
     object["tasks"].push_back({task.name, task.primary, number(task.primary_value()), task.documents});
   }
+  for (const runs::PromptRecord& made : row.prompts) object["prompts"].push_back({made.prompt, made.text});
   if (!row.samples) return object;
   object["samples"] = {{"count", row.samples->count},
                        {"steps", row.samples->steps},

@@ -23,7 +23,7 @@ nlohmann::json expert_loads(const std::vector<SiteSnapshot>& snapshots);
 nlohmann::json confusion_object(const std::vector<EvalRow>& evals);
 
 // One evaluation: step, loss, accuracy, its measures by name, `sets` [[name, loss, perplexity, bits per byte]], `tasks`
-// [[name, metric, value, documents]], and `samples` with the picture as a data: address.
+// [[name, metric, value, documents]], `prompts` [[prompt, text]], and `samples` with the picture as a data: address.
 nlohmann::json eval_object(const EvalRow& row);
 
 }  // namespace siamese::report

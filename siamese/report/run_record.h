@@ -81,7 +81,8 @@ struct EvalRow {
   std::optional<Samples> samples = std::nullopt;
   std::vector<runs::HeldOutSetRecord> sets = {};
   std::vector<runs::TaskRecord> tasks = {};
-  double baseline = kMissing;  // of the best constant prediction on the same targets
+  std::vector<runs::PromptRecord> prompts = {};  // with what the model made of them
+  double baseline = kMissing;                    // of the best constant prediction on the same targets
   double accuracy() const;
 };
 

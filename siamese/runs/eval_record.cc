@@ -158,6 +158,9 @@ std::string to_line(const EvalRecord& record) {
   for (const auto& [name, value] : record.diffusion) line["diffusion"][name] = value;
   if (record.samples) line["samples"] = samples_json(*record.samples);
   for (const TaskRecord& task : record.tasks) line["tasks"].push_back(to_json(task));
+  for (const PromptRecord& made : record.prompts) {
+    line["prompts"].push_back({{"prompt", made.prompt}, {"text", made.text}});
+  }
   if (record.averaged) line["averaged"] = true;
   return sealed_line(kKind, line);
 }
@@ -189,6 +192,12 @@ EvalRecord read_eval(std::string_view line, const std::string& where, Notes* not
   fields.attempt("samples", [&] { record.samples = read_samples(fields.object("samples")); });
   fields.attempt("tasks", [&] {
     for (const Json& task : fields.list("tasks")) record.tasks.push_back(read_task(task, where + ": tasks"));
+  });
+  fields.attempt("prompts", [&] {
+    for (const Json& made : fields.list("prompts")) {
+      const Fields of(made, where + ": prompts");
+      record.prompts.push_back({of.text("prompt"), of.text("text")});
+    }
   });
   fields.take("averaged", record.averaged);
   return record;

@@ -55,6 +55,12 @@ struct HeldOutSetRecord {
   int64_t targets = 0;
 };
 
+// A text and what the model made of it.
+struct PromptRecord {
+  std::string prompt;
+  std::string text;
+};
+
 struct EvalRecord {
   int64_t step = 0;
   double loss = kNone;        // with sets their mean by weight
@@ -69,7 +75,8 @@ struct EvalRecord {
   NamedNumbers diffusion;  // mse, vlb
   std::optional<SamplesRecord> samples;
   std::vector<TaskRecord> tasks;  // of a language model; a line of `siamese eval --tasks` has nothing else
-  bool averaged = false;          // of the averaged weights
+  std::vector<PromptRecord> prompts;
+  bool averaged = false;  // of the averaged weights
 
   // What it says beside the loss, as a record line has it: top1, top5, mse, vlb, feature_distance, class_agreement,
   // and of each task the metric it is reported by ("piqa/rc_0shot len_norm"). Finite ones only.

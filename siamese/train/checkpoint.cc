@@ -35,9 +35,11 @@ std::map<std::string, std::string> weights_metadata(const RunConfig& config) {
   return formats::metadata_of(formats::Layout::siamese, config.model);
 }
 
-void write_weights(const fs::path& folder, const RunConfig& config, const models::Model& model) {
+void write_weights(const fs::path& folder, const RunConfig& config, const models::Model& model,
+                   const RunTokenizer& tokenizer) {
   io::write_file_atomic(folder / io::kConfigFile, config_text(config));
   models::save_tensors(folder / io::kModelFile, models::named_values(model.parameters()), weights_metadata(config));
+  if (tokenizer.there()) io::write_file_atomic(folder / io::kTokenizerFile, tokenizer.json);
 }
 
 // The averages with the buffers: the file stands in for model.safetensors.
@@ -49,7 +51,7 @@ std::vector<models::NamedTensor> averaged_values(const RunParts& parts) {
 
 bool holds_weights_alone(const fs::path& folder) {
   return is_folder(folder) && io::missing_files(folder, io::CheckpointUse::weights).empty() &&
-         folder_entries(folder).size() == 2;
+         folder_entries(folder).size() == (is_file(folder / io::kTokenizerFile) ? 3 : 2);
 }
 
 }  // namespace
@@ -59,9 +61,10 @@ fs::path save_checkpoint(const fs::path& run_dir, const RunConfig& config, const
   const std::string name = io::checkpoint_name(state.step);
   check_only_checkpoint(run_dir / name);
   io::AtomicDirectory folder(run_dir / name);
-  write_weights(folder.path(), config, parts.model);
+  write_weights(folder.path(), config, parts.model, parts.tokenizer);
   models::save_tensors(folder.path() / io::kOptimFile, parts.optimizer.state(), weights_metadata(config));
   std::vector<std::string> further_files;
+  if (parts.tokenizer.there()) further_files.emplace_back(io::kTokenizerFile);
   if (parts.average.kept()) {
     further_files.emplace_back(io::kAverageFile);
     models::save_tensors(folder.path() / io::kAverageFile, averaged_values(parts), weights_metadata(config));
@@ -72,10 +75,11 @@ fs::path save_checkpoint(const fs::path& run_dir, const RunConfig& config, const
   return run_dir / name;
 }
 
-void save_weights(const fs::path& folder, const RunConfig& config, const models::Model& model, bool overwrite) {
+void save_weights(const fs::path& folder, const RunConfig& config, const models::Model& model, bool overwrite,
+                  const RunTokenizer& tokenizer) {
   io::make_directory(fs::absolute(folder / "..").lexically_normal());
   io::AtomicDirectory aside(folder);
-  write_weights(aside.path(), config, model);
+  write_weights(aside.path(), config, model, tokenizer);
   aside.commit(check_free_for_weights(folder, overwrite));
 }
 
@@ -84,7 +88,7 @@ io::Standing check_free_for_weights(const fs::path& folder, bool overwrite) {
   if (!holds_weights_alone(folder)) {
     throw UsageError(folder.string() + ": exists already and holds something else than " +
                      std::string(io::kConfigFile) + " and " + std::string(io::kModelFile) +
-                     ": --overwrite replaces only a folder of these two; choose another path");
+                     " (and a tokenizer): --overwrite replaces only a folder of these; choose another path");
   }
   if (!overwrite) throw UsageError(folder.string() + ": exists already; --overwrite replaces it");
   return io::Standing::replaced;
@@ -138,6 +142,7 @@ LoadedModel load_model(const fs::path& run_or_checkpoint, Weights weights, at::S
     const TrainerState state = read_trainer_state(loaded.checkpoint / io::kTrainerFile);
     check_unchanged(loaded.config, state, config_file);
     loaded.step = state.step;
+    loaded.tokenizer = state.tokenizer;
   }
   models::ModelConfig shape = loaded.config.model;
   if (shape.positions == models::Positions::rope) shape.context = std::max(shape.context, least_context);

@@ -1,6 +1,6 @@
 // A checkpoint: a folder step{N}/ that stands alone (config.yaml, model.safetensors, optim.safetensors, trainer.json;
-// of a run that keeps averaged weights, ema.safetensors). It appears complete or not at all, and `latest` moves to it
-// afterwards.
+// of a run that keeps averaged weights, ema.safetensors; of one that has a tokenizer, tokenizer.json). It appears
+// complete or not at all, and `latest` moves to it afterwards.
 #pragma once
 
 #include <cstdint>
@@ -13,6 +13,7 @@
 #include "siamese/train/average.h"
 #include "siamese/train/config.h"
 #include "siamese/train/optimizer.h"
+#include "siamese/train/run_tokenizer.h"
 #include "siamese/train/trainer_state.h"
 
 namespace siamese::train {
@@ -22,20 +23,21 @@ struct RunParts {
   const models::Model& model;
   Optimizer& optimizer;
   const WeightAverage& average;
+  const RunTokenizer& tokenizer;
 };
 
 std::filesystem::path save_checkpoint(const std::filesystem::path& run_dir, const RunConfig& config,
                                       const RunParts& parts, const TrainerState& state);
 
-// Fills the parts; DataError naming the file when it is truncated or damaged, does not fit, or was saved under another
-// model than `model`.
+// Fills the parts, but for the tokenizer; DataError naming the file when it is truncated or damaged, does not fit, or
+// was saved under another model than `model`.
 TrainerState load_checkpoint(const std::filesystem::path& checkpoint, const models::ModelConfig& model,
                              const RunParts& parts);
 
 // The weights alone with their config, as a folder that stands alone: for eval, generate and init.from; there is
 // nothing to resume. Written aside and renamed as a whole; an existing folder is replaced with `overwrite` only.
 void save_weights(const std::filesystem::path& folder, const RunConfig& config, const models::Model& model,
-                  bool overwrite);
+                  bool overwrite, const RunTokenizer& tokenizer = {});
 
 // UsageError when something stands at `folder`, unless it is empty, or `overwrite` is given and it holds weights alone.
 // Where nothing stands, nothing may come meanwhile (`refused`).
@@ -57,6 +59,7 @@ struct LoadedModel {
   std::unique_ptr<models::Model> model;
   int64_t step = 0;
   std::filesystem::path checkpoint;
+  std::string tokenizer;  // the hash of its tokenizer.json, as trainer.json says it; "": it does not
 };
 // The config of a run directory's latest checkpoint, or of a checkpoint.
 RunConfig load_config(const std::filesystem::path& run_or_checkpoint);

@@ -42,6 +42,8 @@ void check_eval(const RunConfig& config) {
   require(eval.samples >= 0 && eval.samples <= 1 << 20, "eval.samples", "a number from 0 to 1048576", eval.samples);
   require(eval.sampler_steps >= 2 && eval.sampler_steps <= 1000, "eval.sampler_steps", "a number from 2 to 1000",
           eval.sampler_steps);
+  require(eval.prompt_tokens >= 1 && eval.prompt_tokens <= 1 << 16, "eval.prompt_tokens", "a number from 1 to 65536",
+          eval.prompt_tokens);
   require(eval.guidance >= 0 && eval.guidance <= 1000, "eval.guidance", "a number from 0 to 1000", eval.guidance);
   if (!eval.classifier.empty() && eval.samples > 0) {
     require(eval.samples >= 2, "eval.samples", "at least 2 for eval.classifier", eval.samples);

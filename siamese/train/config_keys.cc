@@ -60,7 +60,7 @@ std::string deciding_override(const std::vector<std::string>& overrides) {
   return "";
 }
 
-bool tells_where(std::string_view key) { return is_one_of(key, {"data.train", "data.val"}); }
+bool tells_where(std::string_view key) { return is_one_of(key, {"data.train", "data.val", "data.tokenizer"}); }
 
 bool may_be_edited(std::string_view key) {
   return !decides_result(key) || key.starts_with("eval.") ||

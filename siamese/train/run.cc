@@ -115,6 +115,7 @@ RunResult start_run(const RunConfig& asked, const fs::path& run_dir, bool overwr
   RunLoop run(trainer, run_dir, std::move(info), hooks);
   run.write_status(RunStatus::running);  // first: from here on the folder is known as a run
   io::write_file_atomic(run_dir / io::kConfigFile, config_text(config));
+  if (trainer.tokenizer().there()) io::write_file_atomic(run_dir / io::kTokenizerFile, trainer.tokenizer().json);
   return run.train(io::JsonLinesWriter::Mode::replace);
 }
 

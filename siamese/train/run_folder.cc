@@ -22,10 +22,10 @@ namespace {
 
 using Names = std::vector<std::string>;
 
-constexpr std::array kRunFiles = {io::kConfigFile, io::kMetricsFile, io::kEvalFile,
-                                  io::kRunFile,    io::kLatestFile,  io::kReportFile};
-constexpr std::array kCheckpointFiles = {io::kConfigFile, io::kModelFile, io::kOptimFile, io::kAverageFile,
-                                         io::kTrainerFile};
+constexpr std::array kRunFiles = {io::kConfigFile, io::kMetricsFile, io::kEvalFile,     io::kRunFile,
+                                  io::kLatestFile, io::kReportFile,  io::kTokenizerFile};
+constexpr std::array kCheckpointFiles = {io::kConfigFile,  io::kModelFile,   io::kOptimFile,
+                                         io::kAverageFile, io::kTrainerFile, io::kTokenizerFile};
 
 // The names in a folder, but for what is written aside: that is ours and never an obstacle.
 Names names_in(const fs::path& folder) {

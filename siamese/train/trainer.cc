@@ -81,13 +81,23 @@ Trainer::Trainer(const RunConfig& config, bool resuming)
       test_data_(data::open_held_out(config.data, sample_shape(config.model))),
       classifier_(config),
       tasks_(open_tasks(config)),
+      tokenizer_(resuming ? RunTokenizer{} : find_tokenizer(config.data)),
       model_(make_initial_model(config, resuming)),
       gradients_(model_->parameters()),
       optimizer_(make_optimizer(config.optim, model_->parameters())),
       average_(config.train.ema, model_->parameters()) {
   state_.config = fixed_config(config_);
   state_.data = data::identity_of(config_.data);
+  if (!resuming) take_tokenizer(std::move(tokenizer_));
   if (config_.init.optimizer && !resuming) fork();
+}
+
+void Trainer::take_tokenizer(RunTokenizer tokenizer) {
+  tokenizer_ = std::move(tokenizer);
+  state_.tokenizer = tokenizer_.hash();
+  if (config_.model.sees_images()) return;
+  words_ = words_of(tokenizer_, config_);
+  check_prompts(*words_, config_);
 }
 
 void Trainer::fork() {
@@ -96,7 +106,8 @@ void Trainer::fork() {
     // Averages that the other run did not keep start from its weights.
     const WeightAverage none(0, model_->parameters());
     const bool averaged = is_there(checkpoint / io::kAverageFile);
-    TrainerState other = load_checkpoint(checkpoint, config_.model, {*model_, *optimizer_, averaged ? average_ : none});
+    TrainerState other =
+        load_checkpoint(checkpoint, config_.model, {*model_, *optimizer_, averaged ? average_ : none, tokenizer_});
     state_.position = state_.forked_position = other.position;
     state_.applied_steps = state_.forked_steps = other.applied_steps;
     const auto most = static_cast<size_t>(config_.train.skip_window);
@@ -222,13 +233,14 @@ eval::Evaluation Trainer::evaluate() const {
                          .step = state_.step,
                          .classifier = classifier_.model(),
                          .tasks = tasks_ ? &*tasks_ : nullptr,
-                         .sets = &test_data_},
+                         .sets = &test_data_,
+                         .words = words_.get()},
                         config_.eval);
 }
 
 std::string Trainer::resume_from(const std::filesystem::path& checkpoint, bool accept_changed_data) {
   const data::DataIdentity data = state_.data;
-  TrainerState state = load_checkpoint(checkpoint, config_.model, {*model_, *optimizer_, average_});
+  TrainerState state = load_checkpoint(checkpoint, config_.model, {*model_, *optimizer_, average_, tokenizer_});
   check_state(state, config_, checkpoint);
   const auto changed = state.data.empty() ? std::nullopt : data::difference(state.data, data);
   if (changed && !accept_changed_data) {
@@ -240,6 +252,7 @@ std::string Trainer::resume_from(const std::filesystem::path& checkpoint, bool a
   state.config = fixed_config(config_);
   state.data = data;
   state_ = std::move(state);
+  take_tokenizer(read_tokenizer(checkpoint, state_.tokenizer));
   note_edits(changes);
   prefetcher_.reset();
   return changed.value_or("");
@@ -252,7 +265,7 @@ void Trainer::note_edits(const std::vector<std::string>& changes) {
 }
 
 std::filesystem::path Trainer::save(const std::filesystem::path& run_dir) {
-  return save_checkpoint(run_dir, config_, {*model_, *optimizer_, average_}, state_);
+  return save_checkpoint(run_dir, config_, {*model_, *optimizer_, average_, tokenizer_}, state_);
 }
 
 }  // namespace siamese::train

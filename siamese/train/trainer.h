@@ -13,6 +13,7 @@
 #include "siamese/train/config.h"
 #include "siamese/train/metrics.h"
 #include "siamese/train/optimizer.h"
+#include "siamese/train/run_tokenizer.h"
 
 namespace siamese::data {
 class Prefetcher;
@@ -51,10 +52,12 @@ class Trainer {
   const RunConfig& config() const { return config_; }
   const models::Model& model() const { return *model_; }
   const data::Batches& training_data() const { return *training_data_; }
+  const RunTokenizer& tokenizer() const { return tokenizer_; }
 
  private:
   // Takes over moments, averages and place in the data from init.from; DataError when they do not fit.
   void fork();
+  void take_tokenizer(RunTokenizer tokenizer);
   // Forward and backward over the batch; the terms of each micro-batch.
   std::vector<models::Losses> accumulate_gradients(const data::Batch& batch, SiteRecorder* recorder) const;
   // What was computed, and the gradient's norm, as numbers: the one place in a step where the host waits for a device.
@@ -67,6 +70,8 @@ class Trainer {
   std::vector<data::HeldOutSet> test_data_;
   Classifier classifier_;
   std::optional<eval::Tasks> tasks_;
+  RunTokenizer tokenizer_;
+  std::unique_ptr<eval::Words> words_;  // of language models
   std::unique_ptr<models::Model> model_;
   nn::GradientBuffer gradients_;
   std::unique_ptr<Optimizer> optimizer_;

@@ -93,6 +93,7 @@ std::string to_json(const TrainerState& state, const std::vector<std::string>& f
   if (!state.data.empty()) {
     json["data"] = {{"train", identities_json(state.data.train)}, {"val", identities_json(state.data.val)}};
   }
+  if (!state.tokenizer.empty()) json["tokenizer"] = state.tokenizer;
   if (!state.accepted_data.empty()) json["accepted_data"] = state.accepted_data;
   if (!state.accepted_config.empty()) json["accepted_config"] = state.accepted_config;
   std::string text = io::json_text(json, 2) + "\n";
@@ -125,6 +126,7 @@ TrainerState read_trainer_state(const std::filesystem::path& path) {
                        .unrecorded = json.value("unrecorded", ""),
                        .config = {},
                        .data = {},
+                       .tokenizer = json.value("tokenizer", ""),
                        .accepted_data = json.value("accepted_data", std::vector<std::string>()),
                        .accepted_config = json.value("accepted_config", std::vector<std::string>())};
     if (!state.unrecorded.empty()) {

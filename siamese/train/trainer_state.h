@@ -31,6 +31,8 @@ struct TrainerState {
   ConfigTexts config;
   // What the run reads; empty, too, when an older version saved the state.
   data::DataIdentity data;
+  // Of the run's tokenizer.json, 16 digits; "" when it has none.
+  std::string tokenizer;
   // One line for each time that the run went on although its data had changed.
   std::vector<std::string> accepted_data;
   // One line for each key under another value of which the run went on and which may show in its results: what may be
@@ -42,7 +44,7 @@ struct TrainerState {
 std::string to_json(const TrainerState& state, const std::vector<std::string>& files);
 
 // DataError naming the key, or the checksum that the file carries of itself. Keys that older versions did not write may
-// be missing: window, forked, files, unrecorded, checksum, config, data, accepted_data, accepted_config.
+// be missing: window, forked, files, unrecorded, checksum, config, data, tokenizer, accepted_data, accepted_config.
 TrainerState read_trainer_state(const std::filesystem::path& path);
 
 }  // namespace siamese::train

@@ -48,16 +48,75 @@ TEST(HfConfig, NewFilesHaveRopeParameters) {
   EXPECT_TRUE(read_hf_config(Layout::hf_llama, json.dump(), "c").defaults.entries.empty());
 }
 
+// What transformers means by the same keys (modeling_rope_utils.py).
+TEST(HfConfig, ScaledRotaryFrequencies) {
+  const auto scaling = [](const std::string& key, const std::string& value) {
+    return keys_of(Layout::hf_llama, llama_with(key, value))["rope_scaling"];
+  };
+  EXPECT_EQ(scaling("rope_scaling", R"({"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0,
+    "high_freq_factor": 4.0, "original_max_position_embeddings": 8192})"),
+            "llama3(factor=8, context=8192)");
+  EXPECT_EQ(scaling("rope_parameters", R"({"rope_type": "llama3", "rope_theta": 5e5, "factor": 32, "low_freq_factor": 2,
+    "high_freq_factor": 5, "original_max_position_embeddings": 40})"),
+            "llama3(factor=32, context=40, low=2, high=5)");
+  // Without its own: the first context is max_position_embeddings; without a factor: their ratio.
+  EXPECT_EQ(scaling("rope_scaling", R"({"type": "yarn", "factor": 4.0, "beta_fast": 16})"),
+            "yarn(factor=4, context=99, beta_fast=16)");
+  EXPECT_EQ(scaling("rope_scaling", R"({"type": "yarn", "original_max_position_embeddings": 33, "truncate": false})"),
+            "yarn(factor=3, context=33, truncate=false)");
+  EXPECT_EQ(scaling("rope_scaling", R"({"type": "yarn", "factor": 2, "attention_factor": 1.25})"),
+            "yarn(factor=2, context=99, attention_factor=1.25)");
+  // (0.1 * 2 ln f + 1) / (0.1 ln f + 1) with f = e: 1.2 / 1.1 = 1.0909...
+  EXPECT_EQ(scaling("rope_scaling", R"({"type": "yarn", "factor": 2.718281828459045, "mscale": 2,
+    "mscale_all_dim": 1})"),
+            "yarn(factor=2.718281828459045, context=99, attention_factor=1.0909090909090908)");
+  auto outside = nlohmann::json::parse(llama_with("rope_scaling", R"({"type": "yarn", "factor": 2,
+    "original_max_position_embeddings": 50})"));
+  outside["original_max_position_embeddings"] = 20;
+  EXPECT_EQ(keys_of(Layout::hf_llama, outside.dump())["rope_scaling"], "yarn(factor=2, context=20)");
+  EXPECT_EQ(scaling("rope_scaling", R"({"rope_type": "default"})"), "");
+}
+
+// Attention to a window is attention to all in a context that is no longer.
+TEST(HfConfig, WindowsLimitTheContext) {
+  auto json = nlohmann::json::parse(llama_with("model_type", "\"mistral\""));
+  const auto read = [&](Layout layout) { return read_hf_config(layout, json.dump(), "c"); };
+  EXPECT_EQ(read(Layout::hf_mistral).window, 0);
+  json["sliding_window"] = 32;
+  EXPECT_EQ(read(Layout::hf_mistral).window, 32);
+  EXPECT_EQ(read(Layout::hf_mistral).model.find("context")->text, "32");
+  json["sliding_window"] = 99;
+  EXPECT_EQ(read(Layout::hf_mistral).window, 0);
+  EXPECT_EQ(read(Layout::hf_mistral).model.find("context")->text, "99");
+  json["sliding_window"] = "wide";
+  expect_refused<DataError>([&] { read(Layout::hf_mistral); }, {"c: sliding_window: expected"});
+  json["model_type"] = "qwen2";
+  EXPECT_EQ(read(Layout::hf_qwen2).window, 0);  // not in use
+  json["sliding_window"] = 32;
+  json["use_sliding_window"] = true;
+  EXPECT_EQ(read(Layout::hf_qwen2).window, 32);
+}
+
+TEST(HfConfig, TheModelTypeTellsTheLayout) {
+  EXPECT_EQ(layout_of_hf_config(R"({"model_type": "qwen2"})", "c"), Layout::hf_qwen2);
+  EXPECT_EQ(layout_of_hf_config(R"({"model_type": "mistral"})", "c"), Layout::hf_mistral);
+  expect_refused<DataError>([] { layout_of_hf_config(R"({"model_type": "gemma"})", "c"); },
+                            {"c: model_type: expected one of llama", "gemma"});
+  expect_refused<DataError>([] { layout_of_hf_config("{}", "c"); }, {"c: model_type: expected one of", "none"});
+}
+
 TEST(HfConfig, RefusesByKeyWhatWouldChangeTheFunction) {
   const std::pair<const char*, const char*> cases[] = {{"hidden_act", "\"gelu\""},
                                                        {"attention_bias", "true"},
                                                        {"mlp_bias", "true"},
                                                        {"head_dim", "4"},
                                                        {"model_type", "\"mistral\""},
-                                                       {"rope_scaling", R"({"rope_type": "llama3", "factor": 8.0})"},
+                                                       {"rope_scaling", R"({"rope_type": "longrope", "factor": 8.0})"},
+                                                       {"rope_scaling", R"({"rope_type": "llama3", "factor": 0.5})"},
+                                                       {"rope_scaling", R"({"type": "yarn", "factor": "8"})"},
                                                        {"rope_scaling", R"({"type": "linear", "factor": 2.0})"},
                                                        {"rope_scaling", "[1]"},
-                                                       {"rope_parameters", R"({"rope_type": "yarn"})"},
+                                                       {"rope_parameters", R"({"rope_type": "dynamic"})"},
                                                        {"rope_parameters", R"({"partial_rotary_factor": 0.5})"},
                                                        {"partial_rotary_factor", "0.5"},
                                                        {"hidden_size", "\"12\""},
@@ -70,7 +129,7 @@ TEST(HfConfig, RefusesByKeyWhatWouldChangeTheFunction) {
   for (const auto& [key, value] : cases) {
     expect_refused<DataError>(
         [&, k = key, v = value] { read_hf_config(Layout::hf_llama, llama_with(k, v), "dir/config.json"); },
-        {std::string("dir/config.json: ") + key + ": expected"});
+        {std::string("dir/config.json: ") + key, "expected"});
   }
   EXPECT_NO_THROW(read_hf_config(Layout::hf_llama, llama_with("rope_scaling", R"({"rope_type": "default"})"), "c"));
   for (const char* const text : {R"({"activation_function": "relu"})", R"({"scale_attn_weights": false})",

@@ -1,81 +1,11 @@
 #include "tests/formats/samples.h"
 
-#include "tests/support/tensors.h"
+#include "tests/formats/sample_builder.h"
 
 namespace siamese::formats {
 namespace {
 
 using models::ModelConfig;
-using Shape = std::vector<int64_t>;
-
-class Builder {
- public:
-  Builder(Sample& sample, at::ScalarType dtype) : sample_(sample), dtype_(dtype) {}
-
-  void same(const std::string& ours, const std::string& theirs, const Shape& shape) {
-    const at::Tensor value = fresh(shape);
-    put(ours, value);
-    theirs_is(theirs, value);
-  }
-  // A weight and its bias.
-  void both(const std::string& ours, const std::string& theirs, const Shape& weight) {
-    same(ours + ".weight", theirs + ".weight", weight);
-    same(ours + ".bias", theirs + ".bias", {weight.front()});
-  }
-  // Theirs: matrices of these rows; ours: one under the other.
-  void rows(const std::string& ours, const std::vector<std::pair<std::string, int64_t>>& theirs, int64_t cols) {
-    std::vector<at::Tensor> parts;
-    for (const auto& [name, count] : theirs) {
-      parts.push_back(fresh({count, cols}));
-      theirs_is(name, parts.back());
-    }
-    put(ours, at::cat(parts));
-  }
-  // Theirs [in, out].
-  void flipped(const std::string& ours, const std::string& theirs, int64_t out, int64_t in) {
-    const at::Tensor value = fresh({in, out});
-    const at::Tensor turned = at::empty({out, in}, value.options());
-    for (int64_t i = 0; i < in; ++i) {
-      for (int64_t o = 0; o < out; ++o) turned[o][i] = value[i][o];
-    }
-    theirs_is(theirs + ".weight", value);
-    put(ours + ".weight", turned);
-    same(ours + ".bias", theirs + ".bias", {out});
-  }
-  // The same numbers in the same order.
-  void folded(const std::string& ours, const std::string& theirs, const Shape& our_shape, const Shape& their_shape) {
-    const at::Tensor value = fresh(our_shape);
-    put(ours, value);
-    theirs_is(theirs, value.reshape(their_shape));
-  }
-
- private:
-  at::Tensor fresh(const Shape& shape) { return siamese::testing::randn(shape, ++seed_, dtype_); }
-  void put(const std::string& name, const at::Tensor& value) { sample_.ours.push_back({name, value}); }
-  void theirs_is(const std::string& name, const at::Tensor& value) { sample_.theirs.push_back({name, value}); }
-
-  Sample& sample_;
-  at::ScalarType dtype_;
-  uint64_t seed_ = 0;
-};
-
-std::string block_name(const std::string& before, int64_t block, const std::string& after) {
-  return before + std::to_string(block) + after;
-}
-
-ModelConfig text_config(const std::string& residual, bool tied) {
-  ModelConfig config;
-  config.residual = residual;
-  config.width = 12;
-  config.blocks = 2;
-  config.heads = 6;
-  config.kv_heads = 2;
-  config.ffn_width = 7;
-  config.vocab = 11;
-  config.tied = tied;
-  config.rope_theta = 5000;
-  return config;
-}
 
 Sample official_lm(bool tied, at::ScalarType dtype) {
   Sample sample{tied ? "official-lm" : "official-lm untied", Layout::official_lm};
@@ -193,38 +123,6 @@ Sample official_dit(bool guided, at::ScalarType dtype) {
   return sample;
 }
 
-void hf_sublayers(Builder& build, const std::string& ours, const std::string& theirs, int64_t key_rows) {
-  build.rows(ours + "attention.qkv.weight",
-             {{theirs + "self_attn.q_proj.weight", 12},
-              {theirs + "self_attn.k_proj.weight", key_rows},
-              {theirs + "self_attn.v_proj.weight", key_rows}},
-             12);
-  build.same(ours + "attention.out.weight", theirs + "self_attn.o_proj.weight", {12, 12});
-  build.rows(ours + "ffn.in.weight", {{theirs + "mlp.up_proj.weight", 7}, {theirs + "mlp.gate_proj.weight", 7}}, 12);
-  build.same(ours + "ffn.out.weight", theirs + "mlp.down_proj.weight", {12, 7});
-}
-
-Sample hf_llama(bool tied, at::ScalarType dtype) {
-  Sample sample{tied ? "hf-llama tied" : "hf-llama", Layout::hf_llama};
-  sample.config = text_config("pre", tied);
-  sample.config.norm_eps = 1e-6;
-  if (tied) sample.config.kv_heads = 6;
-  sample.said = {{"rope_theta", "5000"}, {"heads", "6"}};
-  sample.assumed = {"model.norm_eps", "model.context"};
-  Builder build(sample, dtype);
-  build.same("embedding.weight", "model.embed_tokens.weight", {11, 12});
-  for (int64_t n = 0; n < 2; ++n) {
-    const std::string ours = block_name("blocks.", n, ".");
-    const std::string theirs = block_name("model.layers.", n, ".");
-    hf_sublayers(build, ours, theirs, tied ? 12 : 4);
-    build.same(ours + "attention_junction.norm.weight", theirs + "input_layernorm.weight", {12});
-    build.same(ours + "ffn_junction.norm.weight", theirs + "post_attention_layernorm.weight", {12});
-  }
-  build.same("close.norm.weight", "model.norm.weight", {12});
-  if (!tied) build.same("head.weight", "lm_head.weight", {11, 12});
-  return sample;
-}
-
 Sample hf_olmo2(at::ScalarType dtype) {
   Sample sample{"hf-olmo2", Layout::hf_olmo2};
   sample.config = text_config("olmo2", false);
@@ -339,20 +237,14 @@ Sample hf(at::ScalarType dtype) {
 }  // namespace
 
 std::vector<Sample> all_samples(at::ScalarType dtype) {
-  std::vector<Sample> samples = {official_lm(true, dtype),
-                                 official_lm(false, dtype),
-                                 official_deit(dtype),
-                                 official_dit(true, dtype),
-                                 official_dit(false, dtype),
-                                 hf_llama(false, dtype),
-                                 hf_llama(true, dtype),
-                                 hf_olmo2(dtype),
-                                 hf_gpt2(dtype),
-                                 hf(dtype)};
+  std::vector<Sample> samples = {
+      official_lm(true, dtype),   official_lm(false, dtype), official_deit(dtype), official_dit(true, dtype),
+      official_dit(false, dtype), hf_olmo2(dtype),           hf_gpt2(dtype),       hf(dtype)};
   for (const auto norm : {models::AttentionNormChoice::scheme, models::AttentionNormChoice::qk,
                           models::AttentionNormChoice::qk_full, models::AttentionNormChoice::none}) {
     samples.push_back(hf_siamese(norm, dtype));
   }
+  for (Sample& sample : llama_samples(dtype)) samples.push_back(std::move(sample));
   for (Sample& sample : samples) models::resolve(sample.config, {});
   return samples;
 }

@@ -1,11 +1,13 @@
 // Tensors, arrays, tokens and records of numbers. What tests/io has already is not repeated.
 #include <cstring>
+#include <limits>
 #include <span>
 #include <stdexcept>
 
 #include "tests/hostile/support.h"
 
 #include "siamese/base/check.h"
+#include "siamese/io/llama2c.h"
 #include "siamese/io/npy.h"
 #include "siamese/io/safetensors.h"
 
@@ -33,6 +35,38 @@ TEST(HostileSafetensors, DamagedFiles) {
       safetensors(R"({"__metadata__":{"k":"v"},"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},)"
                   R"("b":{"dtype":"U8","shape":[],"data_offsets":[8,9]}} )",
                   "123456789"));
+}
+
+std::string llama2c(const std::vector<int32_t>& header, size_t floats) {
+  std::string file(header.size() * 4, '\0');
+  std::memcpy(file.data(), header.data(), file.size());
+  return file + std::string(floats * 4, 'x');
+}
+
+// width 4, hidden 3, 2 layers, 2 heads, 1 of keys, 5 tokens, context 6.
+constexpr size_t kLlama2cFloats = 5 * 4 + 2 * (4 + 16 + 8 + 8 + 16 + 4 + 12 + 12 + 12) + 4 + 6 * 2;
+
+TEST(HostileLlama2c, DamagedFiles) {
+  const std::string whole = llama2c({4, 3, 2, 2, 1, 5, 6}, kLlama2cFloats);
+  EXPECT_EQ(io::parse_llama2c(std::as_bytes(std::span(whole)), "file").tensors.size(), 2U + 2 * 9);
+  expect_holds_when_damaged(fuzz::check_llama2c, whole);
+  expect_holds_when_damaged(fuzz::check_llama2c, llama2c({4, 3, 2, 2, 1, -5, 6}, kLlama2cFloats + 20));
+}
+
+TEST(HostileLlama2c, Headers) {
+  constexpr int32_t kLeast = std::numeric_limits<int32_t>::min(), kMost = std::numeric_limits<int32_t>::max();
+  for (size_t at = 0; at < 7; ++at) {
+    for (const int32_t value : {kLeast, -1, 0, 3, 7, 1 << 20, kMost}) {
+      std::vector<int32_t> header = {4, 3, 2, 2, 1, 5, 6};
+      if (header[at] == value) continue;
+      header[at] = value;
+      const std::string file = llama2c(header, kLlama2cFloats);
+      expect_holds(fuzz::check_llama2c, file);
+      EXPECT_THROW(io::parse_llama2c(std::as_bytes(std::span(file)), "file"), DataError) << at << " " << value;
+    }
+  }
+  const std::string later = llama2c({0x616b3432, 1, 2, 2, 1, 5, 6}, kLlama2cFloats);
+  EXPECT_THROW(io::parse_llama2c(std::as_bytes(std::span(later)), "file"), DataError);
 }
 
 TEST(HostileSafetensors, HeaderLengths) {

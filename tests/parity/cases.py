@@ -6,7 +6,8 @@ from dataclasses import dataclass, field, replace
 import torch
 from torch import Tensor, nn
 
-from plain_lm import Gpt2, llama, olmo2
+from parts import RopeScaling
+from plain_lm import Gpt2, MetaLlama, llama, olmo2
 from siamese_lm import HfSiamese, LmShape, OfficialLm
 from siamese_vision import ImageShape, OfficialDeit, OfficialDit
 
@@ -36,6 +37,8 @@ def lm_case(name: str, layout: str, build: Callable[[LmShape], nn.Module], shape
     keys = {"model.heads": shape.heads, "model.context": shape.context, "model.norm_eps": shape.eps}
     if layout != "hf-gpt2":
         keys |= {"model.kv_heads": shape.kv_heads, "model.rope_theta": shape.theta}
+    if shape.scaling is not None:
+        keys["model.rope_scaling"] = shape.scaling.text()
     return Case(name, layout, lambda: build(shape), lambda: token_inputs(shape), keys)
 
 
@@ -83,7 +86,13 @@ CASES = [
     lm_case("no head norms, untied", "hf-siamese", HfSiamese, replace(UNTIED, head_norm="none")),
     lm_case("untied", "hf-llama", llama, LLAMA),
     lm_case("tied", "hf-llama", llama, replace(LLAMA, tied=True, eps=1e-5)),
+    lm_case("llama3", "hf-llama", llama, replace(LLAMA, scaling=RopeScaling("llama3", 8, 40))),
+    lm_case("yarn", "hf-llama", llama, replace(LLAMA, scaling=RopeScaling("yarn", 4, 300))),
     lm_case("untied", "hf-olmo2", olmo2, OLMO2),
+    lm_case("untied", "hf-qwen2", llama, replace(LLAMA, qkv_bias=True)),
+    lm_case("tied, yarn", "hf-qwen2", llama, replace(LLAMA, qkv_bias=True, tied=True, scaling=RopeScaling("yarn", 2, 100))),
+    lm_case("untied", "hf-mistral", llama, LLAMA),
+    lm_case("", "meta-llama", MetaLlama, LLAMA),
     lm_case("", "hf-gpt2", Gpt2, GPT2),
 ]
 

@@ -2,6 +2,7 @@
 recorder of what passes through a sublayer."""
 
 import math
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
@@ -33,13 +34,61 @@ class LayerNorm(nn.Module):
         return centred / torch.sqrt((centred * centred).mean(-1, keepdim=True) + self.eps) * self.weight + self.bias
 
 
-def rope(x: Tensor, theta: float) -> Tensor:
-    """Pair j of a head is entries j and j + hd/2, turned by position * theta^(-2j/hd). x: [batch, heads, tokens, hd]"""
+@dataclass(frozen=True)
+class RopeScaling:
+    """Frequencies for a longer context: `llama3` or `yarn`, the factor and the first context."""
+
+    kind: str
+    factor: float
+    context: int
+
+    def text(self) -> str:
+        return f"{self.kind}(factor={self.factor}, context={self.context})"
+
+    def llama3(self, frequency: float) -> float:
+        """Kept where it turns more than 4 times in the first context, divided by the factor below 1, between in between."""
+        turns = self.context * frequency / (2 * math.pi)
+        kept = min(max((turns - 1) / (4 - 1), 0), 1)
+        return kept * frequency + (1 - kept) * frequency / self.factor
+
+    def yarn(self, j: int, hd: int, theta: float) -> float:
+        """Divided by the factor along a ramp between the frequencies that turn 32 times and once."""
+        low, high = (
+            hd * math.log(self.context / (turns * 2 * math.pi)) / (2 * math.log(theta)) for turns in (32, 1)
+        )
+        low, high = max(math.floor(low), 0), min(math.ceil(high), hd - 1)
+        ramp = min(max((j - low) / max(high - low, 0.001), 0), 1)
+        frequency = theta ** (-2 * j / hd)
+        return frequency * (1 - ramp) + frequency / self.factor * ramp
+
+
+def angles(x: Tensor, theta: float, scaling: RopeScaling | None) -> tuple[Tensor, Tensor]:
+    """cos and sin of position * frequency, [tokens, hd / 2]; yarn makes both larger."""
     tokens, hd = x.shape[-2:]
-    frequency = theta ** (-2 * torch.arange(hd // 2, dtype=x.dtype) / hd)
-    angle = torch.arange(tokens, dtype=x.dtype)[:, None] * frequency
+    plain = [theta ** (-2 * j / hd) for j in range(hd // 2)]
+    magnitude = 1.0
+    if scaling is not None and scaling.kind == "llama3":
+        plain = [scaling.llama3(frequency) for frequency in plain]
+    if scaling is not None and scaling.kind == "yarn":
+        plain = [scaling.yarn(j, hd, theta) for j in range(hd // 2)]
+        magnitude = 0.1 * math.log(scaling.factor) + 1
+    angle = torch.arange(tokens, dtype=x.dtype)[:, None] * torch.tensor(plain, dtype=x.dtype)
+    return magnitude * angle.cos(), magnitude * angle.sin()
+
+
+def rope(x: Tensor, theta: float, scaling: RopeScaling | None = None) -> Tensor:
+    """Pair j of a head is entries j and j + hd/2, turned by position * theta^(-2j/hd). x: [batch, heads, tokens, hd]"""
+    cos, sin = angles(x, theta, scaling)
+    hd = x.shape[-1]
     a, b = x[..., : hd // 2], x[..., hd // 2 :]
-    return torch.cat((a * angle.cos() - b * angle.sin(), b * angle.cos() + a * angle.sin()), -1)
+    return torch.cat((a * cos - b * sin, b * cos + a * sin), -1)
+
+
+def neighbour_rope(x: Tensor, theta: float) -> Tensor:
+    """The same, but pair j is entries 2j and 2j + 1."""
+    cos, sin = angles(x, theta, None)
+    a, b = x[..., 0::2], x[..., 1::2]
+    return torch.stack((a * cos - b * sin, b * cos + a * sin), -1).flatten(-2)
 
 
 def split_heads(x: Tensor, heads: int) -> Tensor:

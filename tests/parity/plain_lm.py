@@ -7,7 +7,18 @@
 import torch
 from torch import Tensor, nn
 
-from parts import LayerNorm, RMSNorm, Record, attend, gelu_tanh, next_token_loss, rope, silu, split_heads
+from parts import (
+    LayerNorm,
+    RMSNorm,
+    Record,
+    attend,
+    gelu_tanh,
+    neighbour_rope,
+    next_token_loss,
+    rope,
+    silu,
+    split_heads,
+)
 from siamese_lm import LmShape, gated_mlp, matrix, self_attention
 
 
@@ -26,7 +37,7 @@ class RotaryBlock(nn.Module):
         if shape.head_norm == "qk_full":
             q, k = part["q_norm"](q), part["k_norm"](k)
         q, k, v = split_heads(q, shape.heads), split_heads(k, shape.kv_heads), split_heads(v, shape.kv_heads)
-        return part["o_proj"](attend(rope(q, shape.theta), rope(k, shape.theta), v, causal=True))
+        return part["o_proj"](attend(*(rope(part, shape.theta, shape.scaling) for part in (q, k)), v, causal=True))
 
     def feed_forward(self, x: Tensor) -> Tensor:
         return self.mlp["down_proj"](silu(self.mlp["gate_proj"](x)) * self.mlp["up_proj"](x))
@@ -97,6 +108,58 @@ class RotaryLm(nn.Module):
 
 def llama(shape: LmShape) -> RotaryLm:
     return RotaryLm(shape, LlamaBlock)
+
+
+class MetaBlock(nn.Module):
+    """Llama under Meta's names; what RoPE turns together are neighbours."""
+
+    def __init__(self, shape: LmShape):
+        super().__init__()
+        d, f, kv_width = shape.width, shape.ffn_width, shape.kv_heads * shape.head_width
+        self.shape = shape
+        self.attention_norm = RMSNorm(d, shape.eps)
+        rows = {"wq": d, "wk": kv_width, "wv": kv_width, "wo": d}
+        self.attention = nn.ModuleDict({name: matrix(count, d) for name, count in rows.items()})
+        self.ffn_norm = RMSNorm(d, shape.eps)
+        self.feed_forward = nn.ModuleDict({"w1": matrix(f, d), "w2": matrix(d, f), "w3": matrix(f, d)})
+
+    def attended(self, x: Tensor) -> Tensor:
+        shape, part = self.shape, self.attention
+        q = split_heads(part["wq"](x), shape.heads)
+        k, v = (split_heads(part[name](x), shape.kv_heads) for name in ("wk", "wv"))
+        return part["wo"](attend(neighbour_rope(q, shape.theta), neighbour_rope(k, shape.theta), v, causal=True))
+
+    def fed_forward(self, x: Tensor) -> Tensor:
+        part = self.feed_forward
+        return part["w2"](silu(part["w1"](x)) * part["w3"](x))
+
+    def forward(self, h: Tensor, record: Record) -> Tensor:
+        for norm, branch in ((self.attention_norm, self.attended), (self.ffn_norm, self.fed_forward)):
+            given = norm(h)
+            out = branch(given)
+            record.stream("h", h, given)
+            record.branch(given, out)
+            h = h + out
+        return h
+
+
+class MetaLlama(nn.Module):
+    """tok_embeddings, layers.N, norm, output"""
+
+    def __init__(self, shape: LmShape):
+        super().__init__()
+        self.tok_embeddings = nn.Embedding(shape.vocab, shape.width)
+        self.layers = nn.ModuleList(MetaBlock(shape) for _ in range(shape.blocks))
+        self.norm = RMSNorm(shape.width, shape.eps)
+        self.output = matrix(shape.vocab, shape.width)
+
+    def forward(self, tokens: Tensor) -> tuple[Tensor, Tensor, Record]:
+        record = Record()
+        h = self.tok_embeddings.weight[tokens]
+        for block in self.layers:
+            h = block(h, record)
+        logits = self.output(self.norm(h))
+        return logits, next_token_loss(logits, tokens), record
 
 
 def olmo2(shape: LmShape) -> RotaryLm:

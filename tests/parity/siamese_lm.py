@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from parts import RMSNorm, Record, attend, next_token_loss, rope, silu, split_heads
+from parts import RMSNorm, Record, RopeScaling, attend, next_token_loss, rope, silu, split_heads
 
 
 @dataclass(frozen=True)
@@ -28,6 +28,8 @@ class LmShape:
     eps: float = 1e-5
     tied: bool = True
     head_norm: str = "qkv"
+    qkv_bias: bool = False
+    scaling: RopeScaling | None = None
 
     @property
     def head_width(self) -> int:
@@ -148,7 +150,7 @@ def self_attention(shape: LmShape) -> nn.ModuleDict:
     """q_proj, k_proj, v_proj, o_proj and the norms that shape.head_norm asks for."""
     d, kv_width, hd = shape.width, shape.kv_heads * shape.head_width, shape.head_width
     rows = {"q_proj": d, "k_proj": kv_width, "v_proj": kv_width, "o_proj": d}
-    parts = {name: matrix(count, d) for name, count in rows.items()}
+    parts = {name: nn.Linear(d, count, bias=shape.qkv_bias and name != "o_proj") for name, count in rows.items()}
     letters = {"qkv": "qkv", "qk": "qk", "qk_full": "qk", "none": ""}[shape.head_norm]
     for letter in letters:
         whole = d if letter == "q" else kv_width

@@ -232,7 +232,7 @@ class Attention(nn.Module):
         kv_width = self.kv_heads * self.head_dim
         self.rows = (width, kv_width, kv_width)
         self.full = norm == "qk_full"
-        self.qkv = nn.Linear(width, sum(self.rows), bias=model["bias"])
+        self.qkv = nn.Linear(width, sum(self.rows), bias=model["bias"] or model["qkv_bias"])
         self.out = nn.Linear(width, width, bias=model["bias"])
         if norm in ("qk", "qkv", "qk_full"):
             self.q_norm = Norm(width if self.full else self.head_dim, model["norm_eps"])

@@ -129,7 +129,7 @@ function familySections(family) {
   return [
     results,
     made("loss", "Loss", "Loss", lossChart(family)),
-    ...[...visionParts(family), ...diffusionParts(family), ...expertParts(family), ...heldOutParts(family)].map(([id, title, content]) => made(id, title, title, content)),
+    ...[...visionParts(family), ...diffusionParts(family), ...expertParts(family), ...heldOutParts(family), ...promptParts(family)].map(([id, title, content]) => made(id, title, title, content)),
     made("optimisation", "Optimisation", "Optimisation", el("div", { class: "pair" }, gradientChart(family), learningRateChart(family))),
     answered && made("accuracy", "Accuracy", "Accuracy",
       DATA.sweep ? [accuracyTables(family), accuracyChart(family)] : el("div", { class: "pair" }, accuracyTables(family), accuracyChart(family))),
