@@ -11,6 +11,7 @@
 #include "siamese/base/join.h"
 #include "siamese/base/nearest.h"
 #include "siamese/base/utf8.h"
+#include "siamese/cli/together.h"
 #include "siamese/cli/verbs.h"
 #include "siamese/cli/version.h"
 #include "siamese/train/config.h"
@@ -21,6 +22,7 @@ namespace {
 
 int fail(Exit code, const std::string& message) {
   constexpr size_t kLongest = 2000;
+  if (!speaks_for_all()) return static_cast<int>(code);
   std::fprintf(stderr, "siamese: %s\n", printable(message, kLongest).c_str());
   return static_cast<int>(code);
 }
@@ -85,6 +87,7 @@ int run(int argc, char** argv) {
   hide_empty_defaults(app);
   try {
     check_verb(app, argc, argv);
+    if (argc > 1) check_alone(argv[1]);
     train::limit_threads();
     app.parse(argc, argv);
     const bool written = std::fflush(stdout) == 0 && std::ferror(stdout) == 0;

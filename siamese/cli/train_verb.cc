@@ -7,6 +7,7 @@
 #include "siamese/cli/paths.h"
 #include "siamese/cli/progress.h"
 #include "siamese/cli/signals.h"
+#include "siamese/cli/together.h"
 #include "siamese/cli/verbs.h"
 #include "siamese/train/run.h"
 
@@ -50,10 +51,13 @@ void add_train(CLI::App& app, int& exit_code) {
   verb->add_flag("--json", arguments->json, "Every step and evaluation as a JSON line on stdout");
   verb->footer("Example: siamese train arithmetic-small model.residual=pre optim.lr=2e-3 --out runs/pre");
   verb->callback([arguments, &exit_code] {
-    const auto config = load_run_config(arguments->config, arguments->overrides);
-    Progress progress(arguments->style());
-    exit_code = finish(train::start_run(config, arguments->out, arguments->overwrite, "", {&progress, caught_signal}),
-                       arguments->out, arguments->json);
+    exit_code = together([&](train::RunHooks hooks) {
+      const auto config = load_run_config(arguments->config, arguments->overrides);
+      Progress progress(arguments->style());
+      hooks.observer = &progress;
+      return finish(train::start_run(config, arguments->out, arguments->overwrite, "", hooks), arguments->out,
+                    arguments->json);
+    });
   });
 }
 
@@ -69,10 +73,13 @@ void add_resume(CLI::App& app, int& exit_code) {
   verb->add_flag("--json", arguments->json, "Every step and evaluation as a JSON line on stdout");
   verb->footer("Example: siamese resume runs/pre train.steps=2000");
   verb->callback([arguments, &exit_code] {
-    Progress progress(arguments->style());
-    const auto result = train::resume_run(arguments->out, {&progress, caught_signal}, arguments->accept_changed_data,
-                                          arguments->overrides);
-    exit_code = finish(result, arguments->out, arguments->json);
+    exit_code = together([&](train::RunHooks hooks) {
+      Progress progress(arguments->style());
+      hooks.observer = &progress;
+      const auto result =
+          train::resume_run(arguments->out, hooks, arguments->accept_changed_data, arguments->overrides);
+      return finish(result, arguments->out, arguments->json);
+    });
   });
 }
 

@@ -106,6 +106,8 @@ class GradientBuffer {
  public:
   explicit GradientBuffer(const Parameters& parameters);
   void zero() const;
+  // All gradients in one row, with a few zeros between them.
+  const at::Tensor& whole() const { return buffer_; }
 
  private:
   void expect_type_of_buffer(const Parameter& parameter) const;

@@ -94,6 +94,7 @@ struct EngineConfig {
   int64_t threads = 0;
   int64_t recompute = 0;
   std::string device = "cpu";
+  double timeout = 600;
 
   template <class Self, class Visit>
   static void fields(Self& self, Visit&& visit) {
@@ -102,6 +103,7 @@ struct EngineConfig {
     visit("threads", self.threads, "worker threads; 0 = one per core; results do not depend on it");
     visit("recompute", self.recompute, "activation checkpointing: blocks per recomputed segment; 0 = off");
     visit("device", self.device, "where tensors live and are computed: cpu, cuda, cuda:1, mps ...");
+    visit("timeout", self.timeout, "seconds that ranks under mpirun wait for each other; 0 = for ever");
   }
 };
 

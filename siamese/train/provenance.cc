@@ -32,14 +32,14 @@ runs::Build this_build() {
   return build;
 }
 
-runs::Stretch begin_stretch(const EngineConfig& engine, int64_t step) {
+runs::Stretch begin_stretch(const EngineConfig& engine, int64_t step, int64_t ranks) {
   const std::string now = runs::utc_now();
   return {.build = this_build(),
           .simd = std::string(kernels::simd_level()),
           .precision = std::string(enum_text(engine.precision)),
           .device = engine.device,
           .threads = at::get_num_threads(),
-          .ranks = 1,
+          .ranks = ranks,
           .cpu = cpu_name(),
           .command = runs::command_line(),
           .started = now,

@@ -11,6 +11,7 @@
 #include "siamese/ops/operand.h"
 #include "siamese/runs/lines.h"
 #include "siamese/train/config_keys.h"
+#include "siamese/train/ranks.h"
 #include "siamese/train/run_folder.h"
 #include "siamese/train/run_loop.h"
 #include "siamese/train/trainer.h"
@@ -89,6 +90,8 @@ RunConfig kept_config(RunConfig asked) {
   return asked;
 }
 
+static comm::Group* group_of(const RunHooks& hooks) { return hooks.ranks ? &hooks.ranks->group() : nullptr; }
+
 static void warn_of_precision(const RunConfig& config, const RunHooks& hooks) {
   const std::string note = precision_note(config.engine);
   if (!note.empty() && hooks.observer != nullptr) hooks.observer->warned(note);
@@ -100,7 +103,8 @@ RunResult start_run(const RunConfig& asked, const fs::path& run_dir, bool overwr
   const ops::PrecisionGuard only_here(asked.engine.precision);
   apply_engine(asked.engine);
   const RunConfig config = kept_config(asked);
-  Trainer trainer(config);  // refuses bad data and impossible models before the directory is touched
+  Trainer trainer(config, false,
+                  group_of(hooks));  // refuses bad data and impossible models before the directory is touched
   io::make_directory(run_dir);
   const io::DirectoryLock lock(run_dir);
   check_free(run_dir, overwrite);  // another run may have come and gone meanwhile
@@ -116,6 +120,7 @@ RunResult start_run(const RunConfig& asked, const fs::path& run_dir, bool overwr
   run.write_status(RunStatus::running);  // first: from here on the folder is known as a run
   io::write_file_atomic(run_dir / io::kConfigFile, config_text(config));
   if (trainer.tokenizer().there()) io::write_file_atomic(run_dir / io::kTokenizerFile, trainer.tokenizer().json);
+  if (hooks.ranks != nullptr) hooks.ranks->start(trainer, run_dir, "");
   return run.train(io::JsonLinesWriter::Mode::replace);
 }
 
@@ -149,7 +154,7 @@ RunResult resume_run(const fs::path& run_or_checkpoint, const RunHooks& hooks, b
   }
   const ops::PrecisionGuard only_here(config.engine.precision);
   apply_engine(config.engine);
-  Trainer trainer(config, begun);
+  Trainer trainer(config, begun, group_of(hooks));
   const std::string changed = begun ? trainer.resume_from(checkpoint, accept_changed_data) : "";
   trainer.note_edits(edits);
   if (!overrides.empty()) io::write_file_atomic(dir / io::kConfigFile, config_text(config));
@@ -179,6 +184,7 @@ RunResult resume_run(const fs::path& run_or_checkpoint, const RunHooks& hooks, b
                            std::to_string(recorded) + " steps, got " + std::to_string(lines) +
                            "; somebody changed it; training goes on");
   }
+  if (hooks.ranks != nullptr) hooks.ranks->start(trainer, dir, checkpoint);
   return run.train(io::JsonLinesWriter::Mode::append);
 }
 

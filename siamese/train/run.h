@@ -15,6 +15,8 @@
 
 namespace siamese::train {
 
+class Ranks;
+
 // Who watches a run: the command line's progress, a test.
 class Observer {
  public:
@@ -32,6 +34,7 @@ struct RunHooks {
   std::function<int()> stop_signal;  // asked after each step: a signal number, or 0 to go on
   // From when train.max_hours counts.
   std::chrono::steady_clock::time_point begun = std::chrono::steady_clock::now();
+  Ranks* ranks = nullptr;  // several processes take the run's steps, and this one leads them (ranks.h)
 };
 
 using runs::RunStatus;

@@ -16,6 +16,7 @@
 #include "siamese/runs/outcome.h"
 #include "siamese/train/failure_text.h"
 #include "siamese/train/provenance.h"
+#include "siamese/train/ranks.h"
 #include "siamese/train/record_facts.h"
 #include "siamese/train/retention.h"
 
@@ -60,7 +61,7 @@ RunResult RunLoop::train(io::JsonLinesWriter::Mode mode) {
 RunResult RunLoop::train_to_the_end(io::JsonLinesWriter::Mode mode) {
   auto metrics_file = io::JsonLinesWriter::open(dir_ / io::kMetricsFile, mode);
   auto eval_file = io::JsonLinesWriter::open(dir_ / io::kEvalFile, mode);
-  info_.stretches.push_back(begin_stretch(trainer_.config().engine, trainer_.state().step));
+  info_.stretches.push_back(begin_stretch(trainer_.config().engine, trainer_.state().step, ranks()));
   in_stretch_ = true;
   write_status(RunStatus::running);
   hooks_.observer->started(describe());
@@ -76,7 +77,7 @@ RunResult RunLoop::train_to_the_end(io::JsonLinesWriter::Mode mode) {
       take_step(metrics_file);
     }
     trainer_.set_unrecorded("");
-    const int signal = hooks_.stop_signal ? hooks_.stop_signal() : 0;
+    const int signal = caught_signal();
     const bool stop = signal != 0 || out_of_time();
     if (trainer_.finished() || due(trainer_.config().train.checkpoint_every) || stop || unrecorded) {
       metrics_file.flush();
@@ -118,7 +119,7 @@ bool RunLoop::owes_evaluation() const {
 
 // From the step on until its line is in its file, a checkpoint would say that it is not.
 void RunLoop::take_step(io::JsonLinesWriter& metrics_file) {
-  const StepMetrics metrics = trainer_.step();
+  const StepMetrics metrics = hooks_.ranks ? hooks_.ranks->step(trainer_) : trainer_.step();
   const std::string line = to_json(metrics);
   trainer_.set_unrecorded(line);
   metrics_file.write(line);
@@ -216,6 +217,13 @@ void RunLoop::diverge(const StepMetrics& metrics) {
                   metrics.grad_norm, metrics.step, trainer_.state().skips_in_a_row);
   write_status(RunStatus::diverged, message);
   throw DivergedError(dir_.string() + ": diverged: " + message);
+}
+
+int64_t RunLoop::ranks() const { return hooks_.ranks ? hooks_.ranks->size() : 1; }
+
+int RunLoop::caught_signal() const {
+  const int here = hooks_.stop_signal ? hooks_.stop_signal() : 0;
+  return here == 0 && hooks_.ranks ? hooks_.ranks->signal_elsewhere() : here;
 }
 
 bool RunLoop::out_of_time() const {

@@ -44,6 +44,8 @@ class RunLoop {
   bool due(int64_t every) const { return every > 0 && trainer_.state().step % every == 0; }
   bool evaluation_due() const { return trainer_.finished() || due(trainer_.config().train.eval_every); }
   bool out_of_time() const;
+  int caught_signal() const;  // of any rank; 0: none
+  int64_t ranks() const;
   std::string describe() const;
   std::string last_good() const;
 

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cmath>
 #include <optional>
+#include <span>
 
 #include <ATen/ATen.h>
 
@@ -49,6 +50,28 @@ std::unique_ptr<models::Model> make_initial_model(const RunConfig& config, bool 
   return model;
 }
 
+int64_t micro_batches(const TrainConfig& train) { return train.batch / train.micro_batch; }
+
+void check_ranks(const TrainConfig& train, int ranks) {
+  const int64_t most = micro_batches(train);
+  if (ranks <= most) return;
+  throw UsageError("expected at most " + std::to_string(most) + " ranks, one for each micro-batch (train.batch " +
+                   std::to_string(train.batch) + ", train.micro_batch " + std::to_string(train.micro_batch) +
+                   "), got " + std::to_string(ranks));
+}
+
+// The gradients of the whole batch, the same bits on every rank.
+void sum_over_ranks(comm::Group& group, const at::Tensor& gradients) {
+  const at::Tensor here = gradients.cpu();  // itself, where it is there already
+  const auto count = static_cast<size_t>(here.numel());
+  if (here.scalar_type() == at::kDouble) {
+    comm::sum(group, std::span<double>(here.mutable_data_ptr<double>(), count));
+  } else {
+    comm::sum(group, std::span<float>(here.mutable_data_ptr<float>(), count));
+  }
+  if (!here.is_same(gradients)) gradients.copy_(here);
+}
+
 // The numbers of a state depend on each other: one that was edited, or of another checkpoint, does not go unnoticed.
 void check_state(const TrainerState& state, const RunConfig& config, const std::filesystem::path& checkpoint) {
   const auto require = [&](bool ok, const std::string& what) {
@@ -74,7 +97,7 @@ void check_state(const TrainerState& state, const RunConfig& config, const std::
 
 }  // namespace
 
-Trainer::Trainer(const RunConfig& config, bool resuming)
+Trainer::Trainer(const RunConfig& config, bool resuming, comm::Group* group)
     : config_(config),
       training_data_(
           data::open_batches(config.data, data::Split::train, sample_shape(config.model), config.train.seed)),
@@ -85,7 +108,9 @@ Trainer::Trainer(const RunConfig& config, bool resuming)
       model_(make_initial_model(config, resuming)),
       gradients_(model_->parameters()),
       optimizer_(make_optimizer(config.optim, model_->parameters())),
-      average_(config.train.ema, model_->parameters()) {
+      average_(config.train.ema, model_->parameters()),
+      group_(group != nullptr && group->size() > 1 ? group : nullptr) {
+  if (group_ != nullptr) check_ranks(config_.train, group_->size());
   state_.config = fixed_config(config_);
   state_.data = data::identity_of(config_.data);
   if (!resuming) take_tokenizer(std::move(tokenizer_));
@@ -128,7 +153,10 @@ std::vector<models::Losses> Trainer::accumulate_gradients(const data::Batch& bat
   const ops::GradientsInPlace in_place;
   const ops::RoundWeightsOnce rounded;
   std::vector<models::Losses> made;
-  for (int64_t first = 0; first < train.batch; first += train.micro_batch) {
+  const int64_t pieces = micro_batches(train);
+  const comm::Share mine = group_ ? comm::share_of(pieces, group_->rank(), group_->size()) : comm::Share{0, pieces};
+  for (int64_t piece = mine.begin; piece < mine.end; ++piece) {
+    const int64_t first = piece * train.micro_batch;
     models::LossOptions options;
     options.stack.recompute_every = config_.engine.recompute;
     options.stack.recorder = first == 0 ? recorder : nullptr;
@@ -144,6 +172,7 @@ std::vector<models::Losses> Trainer::accumulate_gradients(const data::Batch& bat
     losses.objective.backward();
     losses.objective.reset();  // and the graph with it
   }
+  if (group_ != nullptr) sum_over_ranks(*group_, gradients_.whole());
   return made;
 }
 
@@ -159,14 +188,22 @@ void Trainer::read(const std::vector<models::Losses>& made, bool record, StepMet
   if (counts.defined()) list.push_back(counts);
   const std::vector<double> numbers = ops::read_numbers(list);
   auto next = numbers.begin();
-  metrics.grad_norm = std::sqrt(*next++);
-  for (const auto& term : made.front().extra) metrics.extra.emplace_back(term.first, 0.0);
+  const double squares = *next++;
+  // The loss, its terms, the experts' counts: of this rank, then of all.
+  std::vector<double> sums(1 + made.front().extra.size());
   for (size_t i = 0; i < made.size(); ++i) {
-    metrics.loss += *next++;
-    for (auto& term : metrics.extra) term.second += *next++;
+    for (double& sum : sums) sum += *next++;
+  }
+  const std::ptrdiff_t terms = std::ssize(sums);
+  sums.insert(sums.end(), next, numbers.end());
+  if (group_ != nullptr) comm::sum(*group_, std::span<double>(sums));
+  metrics.grad_norm = std::sqrt(squares);
+  metrics.loss = sums.front();
+  for (size_t term = 0; term < made.front().extra.size(); ++term) {
+    metrics.extra.emplace_back(made.front().extra[term].first, sums[1 + term]);
   }
   if (!counts.defined()) return;
-  const ExpertLoad load = expert_load({next, numbers.end()}, counts.size(1));
+  const ExpertLoad load = expert_load({sums.begin() + terms, sums.end()}, counts.size(1));
   metrics.extra.emplace_back("expert_max_load", load.largest);
   if (record) metrics.expert_load = load.shares;
 }

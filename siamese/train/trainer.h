@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 
+#include "siamese/comm/group.h"
 #include "siamese/data/batches.h"
 #include "siamese/eval/evaluate.h"
 #include "siamese/models/model.h"
@@ -26,7 +27,10 @@ class Trainer {
  public:
   // Opens and checks the data, builds the model; DataError or UsageError before anything is trained.
   // `resuming`: the weights will come from a checkpoint, so init.from is not read again.
-  explicit Trainer(const RunConfig& config, bool resuming = false);
+  // `group`: the ranks that take each step together, every one with a Trainer of the same config; null: alone. A rank
+  // computes whole consecutive micro-batches; how the batch is cut does not depend on their number. UsageError when
+  // there are more ranks than micro-batches.
+  explicit Trainer(const RunConfig& config, bool resuming = false, comm::Group* group = nullptr);
   ~Trainer();
 
   // One optimizer step. A non-finite loss or gradient, or an outlier (spike_guard.h), leaves weights, moments and
@@ -58,7 +62,7 @@ class Trainer {
   // Takes over moments, averages and place in the data from init.from; DataError when they do not fit.
   void fork();
   void take_tokenizer(RunTokenizer tokenizer);
-  // Forward and backward over the batch; the terms of each micro-batch.
+  // Forward and backward over this rank's micro-batches; the terms of each. Then the gradients are those of all ranks.
   std::vector<models::Losses> accumulate_gradients(const data::Batch& batch, SiteRecorder* recorder) const;
   // What was computed, and the gradient's norm, as numbers: the one place in a step where the host waits for a device.
   void read(const std::vector<models::Losses>& made, bool record, StepMetrics& metrics) const;
@@ -76,6 +80,7 @@ class Trainer {
   nn::GradientBuffer gradients_;
   std::unique_ptr<Optimizer> optimizer_;
   WeightAverage average_;
+  comm::Group* group_;
   std::unique_ptr<data::Prefetcher> prefetcher_;  // made at the first step
   TrainerState state_;
   bool updating_ = false;

@@ -1,0 +1,22 @@
+// A verb under mpirun or srun: several processes, one run (train/ranks.h).
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "siamese/train/run.h"
+
+namespace siamese::cli {
+
+// Calls `lead` with the hooks of a run: alone; or, in a job of several processes, on rank 0, while the others follow
+// it. Returns the exit code, which is the same on all ranks. A failure of one rank inside a step ends them all, with a
+// line that names it.
+int together(const std::function<int(train::RunHooks)>& lead);
+
+// UsageError when this process is one of several and the verb is not for that.
+void check_alone(const std::string& verb);
+
+// Whether errors that all ranks meet alike are this one's to tell: it is alone, or rank 0.
+bool speaks_for_all();
+
+}  // namespace siamese::cli
