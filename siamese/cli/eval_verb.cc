@@ -9,8 +9,8 @@
 
 #include "siamese/base/check.h"
 #include "siamese/base/path_kind.h"
-#include "siamese/cli/eval_tasks.h"
 #include "siamese/base/utf8.h"
+#include "siamese/cli/eval_tasks.h"
 #include "siamese/cli/paths.h"
 #include "siamese/cli/table.h"
 #include "siamese/cli/verbs.h"

@@ -83,7 +83,7 @@ struct Subject {
   const Tasks* tasks = nullptr;                           // asked of a language model
   // Where held_out is the first of several sets, or the bytes of its text are known.
   const std::vector<data::HeldOutSet>* sets = nullptr;
-  const Words* words = nullptr;                           // reads config.prompts; null: they are left out
+  const Words* words = nullptr;  // reads config.prompts; null: they are left out
 };
 
 // Problems do not depend on the run's seed either.
