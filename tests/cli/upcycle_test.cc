@@ -123,10 +123,10 @@ TEST_F(UpcycleVerb, ContinuesAPreNormVit) {
   EXPECT_EQ(json["data"], "held_out");
   EXPECT_LE(json["max_logit_difference"].get<double>(), 1e-5);
   EXPECT_NEAR(json["loss_after"].get<double>(), json["loss_before"].get<double>(), 1e-6);
-  const auto top1 = [&](const std::string& name) {
-    return nlohmann::json::parse(run("eval " + name + " --json").out)["top1"];
+  const auto judged = [&](const std::string& name) {
+    return nlohmann::json::parse(run("eval " + name + " --json").out)["classification"];
   };
-  EXPECT_EQ(top1("up"), top1("pre"));
+  EXPECT_EQ(judged("up"), judged("pre"));
   EXPECT_EQ(run("train up/config.yaml init.from=up" + few + "next").exit_code, 0);
   // Where the data cannot be read, random images take their place.
   const CommandResult said = run("upcycle pre --to siamese -o other data.source=folder data.train=[gone]");

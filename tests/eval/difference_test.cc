@@ -2,11 +2,13 @@
 
 #include <cmath>
 
-#include "tests/models/small_lm.h"
+#include "tests/models/small_families.h"
 
+#include "siamese/base/check.h"
 #include "siamese/data/batches.h"
 #include "siamese/data/random_tokens.h"
 #include "siamese/eval/held_out.h"
+#include "siamese/eval/inputs.h"
 
 namespace siamese::eval {
 namespace {
@@ -33,6 +35,26 @@ TEST(Difference, IsTheLargestOverEveryBatchAndZeroForTheSameModel) {
   EXPECT_NEAR(found.max_logit, expected, 1e-5);
   EXPECT_EQ(found.loss_before, held_out_loss(*before, *batches, 2, 5).loss);
   EXPECT_EQ(found.loss_after, held_out_loss(*after, *batches, 2, 5).loss);
+}
+
+TEST(Difference, OfVitsIsThatOfTheirLogits) {
+  const auto config = models::small_family(models::Family::vit, "pre");
+  const auto before = models::make_small(config, 1);
+  const auto after = models::make_small(config, 2);
+  data::DataConfig random;
+  random.source = data::Source::random;
+  const data::SampleShape shape{.image = config.image, .channels = config.channels, .classes = config.classes};
+  const auto batches = data::open_batches(random, data::Split::test, shape, 3);
+  EXPECT_EQ(difference(*before, *before, *batches, 2, 5).max_logit, 0);
+  const c10::NoGradGuard no_grad;
+  const models::Inputs whole = to_inputs(batches->batch(0, 5));
+  const double expected = testing::largest_difference(before->pass(whole, {}).output, after->pass(whole, {}).output);
+  const Difference found = difference(*before, *after, *batches, 2, 5);
+  EXPECT_NEAR(found.max_logit, expected, 1e-5);
+  EXPECT_GT(expected, 0.1);
+  EXPECT_EQ(found.loss_after, held_out_loss(*after, *batches, 2, 5).loss);
+  const auto dit = models::make_small(models::small_family(models::Family::dit, "pre"));
+  EXPECT_THROW(difference(*dit, *dit, *batches, 2, 4), UsageError);
 }
 
 TEST(Difference, DoesNotHideNan) {
