@@ -74,6 +74,8 @@ struct Engine::Sequence {
 Engine::Engine(const models::LanguageModel& model, const eval::Words& words, size_t queue)
     : model_(model), words_(words), queue_(queue), batch_(model) {}
 
+Engine::~Engine() = default;
+
 bool Engine::submit(std::shared_ptr<Job> job) {
   const CompletionRequest& request = job->request();
   const std::lock_guard lock(mutex_);
