@@ -94,6 +94,14 @@ void put_llama2c(Seeds& seeds) {
   }
 }
 
+void put_requests(Seeds& seeds) {
+  for (const char* text :
+       {R"({"prompt": "a", "max_tokens": 5, "temperature": 0.5, "stop": ["x"], "n": 2, "stream": true})",
+        R"({"prompt": [[1, 2], [3]], "logprobs": 1, "echo": true, "max_tokens": 1, "seed": 1234, "top_p": 0.9})"}) {
+    seeds.put("completion_request", text);
+  }
+}
+
 void put_arrays(Seeds& seeds) {
   seeds.put("npy", npy("<f4", "(2, 3)", std::string(24, 'x'), 1));
   seeds.put("npy", npy("<f8", "()", std::string(8, 'x'), 2));
@@ -177,6 +185,7 @@ int main(int argc, char** argv) {
   put_tensors(seeds);
   put_tokens(seeds);
   put_llama2c(seeds);
+  put_requests(seeds);
   put_arrays(seeds);
   put_images(seeds);
   put_texts(seeds);

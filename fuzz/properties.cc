@@ -4,6 +4,7 @@ namespace siamese::fuzz {
 
 const std::vector<Property>& properties() {
   static const std::vector<Property> all{{"cifar", check_cifar},
+                                         {"completion_request", check_completion_request},
                                          {"idx", check_idx},
                                          {"jpeg", check_jpeg},
                                          {"json_lines", check_json_lines},

@@ -74,6 +74,8 @@ struct Engine::Sequence {
 Engine::Engine(const models::LanguageModel& model, const eval::Words& words, size_t queue)
     : model_(model), words_(words), queue_(queue), batch_(model) {}
 
+Engine::~Engine() = default;
+
 bool Engine::submit(std::shared_ptr<Job> job) {
   const CompletionRequest& request = job->request();
   const std::lock_guard lock(mutex_);
@@ -192,8 +194,8 @@ bool Engine::take_token(Sequence& sequence, const at::Tensor& logits) {
   ++sequence.made;
   std::string piece = sequence.text.add(sequence.last);
   std::vector<TokenScore> scores;
-  const auto wanted = sequence.request().logprobs;
-  if (wanted && sequence.text.finish() != eval::Finish::end) {
+  // The token that ends a text has no text, but is one that was made.
+  if (const auto wanted = sequence.request().logprobs) {
     scores.push_back(score_of(words_, row, sequence.last, *wanted));
   }
   const bool ended = sequence.text.done() || sequence.made == sequence.sampling.max_tokens;

@@ -5,10 +5,11 @@
 
 #include <atomic>
 #include <condition_variable>
-#include <deque>
 #include <functional>
+#include <list>
 #include <memory>
 #include <mutex>
+#include <vector>
 
 #include "siamese/eval/sequence_batch.h"
 #include "siamese/eval/words.h"
@@ -22,6 +23,7 @@ class Engine {
  public:
   // Both must outlive it. `queue`: sequences that may wait.
   Engine(const models::LanguageModel& model, const eval::Words& words, size_t queue);
+  ~Engine();
 
   const eval::Words& words() const { return words_; }
   const models::ModelConfig& model() const { return model_.config(); }
@@ -58,7 +60,7 @@ class Engine {
 
   mutable std::mutex mutex_;
   std::condition_variable asked_;
-  std::deque<Sequence> waiting_;
+  std::list<Sequence> waiting_;
   bool closed_ = false;
   std::atomic<size_t> running_ = 0;
 };

@@ -52,7 +52,12 @@ class Server::Door {
     http_.new_task_queue = [threads = options.connections] { return new httplib::ThreadPool(threads); };
     add_routes();
     listen();
-    listener_ = std::thread([this] { http_.listen_after_bind(); });
+    listener_ = std::thread([this] {
+      http_.listen_after_bind();
+      ended_ = true;
+    });
+    // The library forgets a stop() that comes before it listens.
+    while (!http_.is_running() && !ended_) std::this_thread::yield();
   }
   ~Door() {
     engine_.close();
@@ -205,6 +210,7 @@ class Server::Door {
   std::thread listener_;
   int port_ = 0;
   std::atomic<uint64_t> answers_ = 0;
+  std::atomic<bool> ended_ = false;
 };
 
 Server::Server(const models::LanguageModel& model, const eval::Words& words, const ServerOptions& options)

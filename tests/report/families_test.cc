@@ -133,6 +133,25 @@ TEST_F(FamiliesTest, AMatrixThatIsNoneIsANote) {
   EXPECT_TRUE(large.evals[0].confusion);
 }
 
+TEST_F(FamiliesTest, PromptsAndWhatWasMadeOfThem) {
+  fs::create_directories(root_ / "one");
+  const json made = {{{"prompt", "Once"}, {"text", " upon </script>"}}};
+  const json first = {{"step", 1}, {"loss", 2.0}, {"prompts", made}}, last = {{"step", 2}, {"loss", 1.0}};
+  write_text(root_ / "one" / "eval.jsonl", first.dump() + "\n" + last.dump() + "\n");
+  const RunRecord run = read_run(root_ / "one");
+  ASSERT_EQ(run.evals.size(), 2u);
+  ASSERT_EQ(run.evals[0].prompts.size(), 1u);
+  EXPECT_EQ(run.evals[0].prompts[0].text, " upon </script>");
+  EXPECT_TRUE(run.evals[1].prompts.empty());
+  // Too many, and too much.
+  const RunRecord many = run_with_eval({{"step", 1}, {"prompts", json(kPromptLimit + 1, made[0])}});
+  EXPECT_EQ(many.evals[0].prompts.size(), kPromptLimit);
+  ASSERT_EQ(many.notes.size(), 1u);
+  EXPECT_NE(many.notes[0].find("prompts: expected at most 32, got 33"), std::string::npos) << many.notes[0];
+  const json large = {{{"prompt", "a"}, {"text", std::string(kPromptBytes, 'x')}}};
+  EXPECT_TRUE(run_with_eval({{"step", 1}, {"prompts", large}}).evals[0].prompts.empty());
+}
+
 TEST_F(FamiliesTest, ForeignAnswersAreNoMeasure) {
   const auto top1 = [&](const json& answers) {
     return run_with_eval({{"step", 1}, {"classification", {{"top1", answers}}}}).evals[0].measures.contains("top1");

@@ -19,6 +19,7 @@ TEST(EvalRecord, ReadsWhatItWritesOfEachFamily) {
   text.targets = 4096;
   text.accuracy = Accuracy{5, 10, {{"+", 2, 5, 10}}};
   text.averaged = true;
+  text.prompts = {{"Once", " upon\n a \"time\""}, {"\u00e9", ""}};
   EvalRecord images;
   images.step = 2;
   images.of_images = true;
@@ -40,6 +41,8 @@ TEST(EvalRecord, ReadsWhatItWritesOfEachFamily) {
   EXPECT_EQ(read.baseline, 2.25);
   EXPECT_FALSE(read.of_images);
   EXPECT_TRUE(read.averaged);
+  ASSERT_EQ(read.prompts.size(), 2u);
+  EXPECT_EQ(read.prompts[0].text, " upon\n a \"time\"");
   EXPECT_EQ(read.accuracy->groups[0].operation, "+");
   EXPECT_TRUE(read.measures().empty());
   const NamedNumbers shares{{"top1", 400.0 / 512}, {"top5", 500.0 / 512}};
@@ -52,6 +55,7 @@ TEST(EvalRecord, AFieldOfAnotherTypeIsNamedOrNoted) {
   const auto said = [](const std::string& line) { return error_of([&] { read_eval(line, "e: line 1"); }); };
   expect_said(said(R"({"loss":1})"), "e: line 1: step: expected a whole number");
   expect_said(said(R"({"step":1,"loss":"x"})"), "e: line 1: loss: expected a number or null");
+  expect_said(said(R"({"step":1,"prompts":[{"prompt":"a"}]})"), "e: line 1: prompts: text: expected");
   expect_said(said(R"({"step":1,"accuracy":{"correct":-1,"count":2}})"), "e: line 1: accuracy: correct: expected");
   const auto of = [](const std::string& field) { return R"({"step":1,"classification":{)" + field + "}}"; };
   expect_said(said(of(R"("top1":{"correct":6,"count":5})")),

@@ -107,8 +107,9 @@ TEST_F(ServerTest, AStreamIsTheSameText) {
       continue;
     }
     const json& choice = event["choices"][0];
-    texts[choice["index"]] += choice["text"];
-    if (!choice["finish_reason"].is_null()) ++finished[choice["index"]];
+    const auto index = choice["index"].get<size_t>();
+    texts.at(index) += choice["text"].get<std::string>();
+    if (!choice["finish_reason"].is_null()) ++finished.at(index);
   }
   EXPECT_EQ(last, "[DONE]");
   EXPECT_EQ(finished, (std::vector<int>{1, 1}));
