@@ -30,7 +30,7 @@ def test_it_runs() -> None:
     where = {"metadata": {"path": str(NOTEBOOK.parent)}}
     NotebookClient(fresh, timeout=600, kernel_name="python3", resources=where).execute()
     for notebook in (committed, fresh):
-        losses = dict(re.findall(r"^(pre|siamese) +[\d,]+ parameters, held-out loss ([\d.]+)$", printed(notebook), re.M))
+        losses = dict(re.findall(r"^(pre|siamese) .* held-out loss ([\d.]+)$", printed(notebook), re.M))
         assert losses.keys() == {"pre", "siamese"}
         assert all(1.0 < float(loss) < 3.5 for loss in losses.values()), losses  # it began at log(256) = 5.5
         assert pictures(notebook) == 1
