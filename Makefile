@@ -39,7 +39,7 @@ test: setup check ## every check and test
 	$(call say,Building and running the examples against an installed tree)
 	tools/build_examples.sh
 	$(call say,Running the tests)
-	ctest --preset release
+	ctest --preset release -j $$(nproc)
 	$(call say,Packing the wheel and testing it in an environment of its own)
 	tools/test_python.sh
 
@@ -54,7 +54,7 @@ check: ## the checks that need no build: includes, file length, formatting, READ
 asan: setup ## every test with AddressSanitizer and UBSan (long: the whole engine is built again)
 	cmake --preset asan
 	cmake --build --preset asan
-	ctest --preset asan
+	ctest --preset asan -j $$(nproc)
 
 fuzz: ## feed every file reader with invented bytes, FUZZ_SECONDS=60 each (FUZZ="yaml png": only these)
 	@./setup.sh clang libclang-rt-14-dev

@@ -1,6 +1,6 @@
 """The record of benchmarks/run.py: one JSON object a line, only ever appended to. A run has an id and measures parts: a
 shape of configs/bench, or "kernels". Where a part is done, a line says so; what an aborted run measured stays, and the
-tables take each part from the newest run that finished it."""
+tables take each part, for each kind of CPU, from the newest run that finished it."""
 
 import json
 from pathlib import Path
@@ -26,6 +26,15 @@ def newest(lines: list[dict]) -> dict[str, str]:
         if part is not None and (run == "" or line["bench"] == "finished"):
             found[part] = max(found.get(part, ""), run)
     return found
+
+
+def by_kernels(lines: list[dict]) -> dict[str, list[dict]]:
+    """The lines of each kind of CPU, by the SIMD level of our kernels on it: results of two kinds say nothing of each other."""
+    level = {line.get("run", ""): line["simd"] for line in lines if line["bench"] == "machine"}
+    kinds: dict[str, list[dict]] = {}
+    for line in lines:
+        kinds.setdefault(level[line.get("run", "")], []).append(line)
+    return kinds
 
 
 def activations_mb(line: dict) -> float:

@@ -4,7 +4,7 @@ from pathlib import Path
 from statistics import median
 
 import shapes
-from record import Record, activations_mb
+from record import Record, activations_mb, by_kernels
 from targets import JUNCTION_SHARE, KERNEL_SHARE, targets
 
 BEGIN = "<!-- bench: begin -->"
@@ -155,39 +155,39 @@ def experts_table(record: Record) -> str:
 def generated(record: Record) -> str:
     return f"""
 {origin(record)}
-### Targets
+#### Targets
 
 {target_table(record)}
-### Steps
+#### Steps
 
 Medians over rounds, each a process of its own. Activations: peak memory without the idle process and without parameters,
 gradients and moments.
 {step_tables(record)}
-### Memory, like for like
+#### Memory, like for like
 
 Activations and workspace, in brackets against eager PyTorch, which runs its batch at once. Our default runs it in
 micro-batches.
 
 {memory_table(record)}
-### What a scheme costs
+#### What a scheme costs
 
 Steps of two configs in turns in one process, the median ratio.
 
 {price_table(record)}
-### Where a step goes
+#### Where a step goes
 {part_tables(record)}
-### Kernels
+#### Kernels
 
 A share is the rate of a plain streaming loop that reads and writes as many arrays, measured in turns; in bold junctions
 below {JUNCTION_SHARE:.0%} and others below {KERNEL_SHARE:.0%}.
 {kernel_tables(record)}
-### Experts
+#### Experts
 
 Forward and backward of a mixture of experts, router and grouping included, and of a dense feed-forward branch of the
 active size, in turns in one process; only the experts' own multiply-adds are counted.
 
 {experts_table(record)}
-### Generation
+#### Generation
 
 One token at a time with cached keys and values, both schemes in turns in one process.
 
@@ -207,4 +207,5 @@ def write_between(path: Path, begin: str, end: str, text: str, title: str) -> No
 
 
 def write_tables(path: Path, lines: list[dict]) -> None:
-    write_between(path, BEGIN, END, generated(Record(lines)), "Performance")
+    sections = [f"\n### {simd} kernels\n{generated(Record(of_kind))}" for simd, of_kind in by_kernels(lines).items()]
+    write_between(path, BEGIN, END, "".join(sections), "Performance")
