@@ -9,7 +9,8 @@
     python3 tools/task_check.py --model HF --tokenizer T --scores SCORES piqa/rc_0shot
 
 A row: documents and continuations compared, the largest difference of a log-likelihood, and each metric of both. The
-package makes the questions (ids, cutting) and computes the metrics; transformers gives the logits. Documents that SCORES
+package makes the questions (ids, cutting) and computes the metrics; transformers gives the logits, in float64, from
+which its own float32 differs by some 1e-4. Documents that SCORES
 does not have are not asked. Exit code 1 when a log-likelihood differs by more than --tolerance, or an accuracy at all.
 """
 
@@ -71,13 +72,13 @@ def compare(task: str, model, tokenizer, arguments) -> bool:
         metric = ICLMetric(metric_type=name)
         for sample in questions.samples:
             batch = questions.collate_fn([sample])
-            logits = model(torch.tensor([sample["query"]])).logits.float()
+            logits = model(torch.tensor([sample["query"]])).logits
             domain = None
             theirs = log_likelihood(logits[0], sample, sample["ctx_len"])
             mine = numbers["choices", sample["doc_id"]][sample["cont_id"]]
             worst["choices"] = max(worst["choices"], abs(theirs - mine))
             if name == "pmi_dc":
-                domain = model(torch.tensor([sample["dc_query"]])).logits.float()
+                domain = model(torch.tensor([sample["dc_query"]])).logits
                 theirs = log_likelihood(domain[0], sample, sample["dc_len"])
                 mine = numbers["domain", sample["doc_id"]][sample["cont_id"]]
                 worst["domain"] = max(worst["domain"], abs(theirs - mine))
@@ -103,9 +104,10 @@ def main() -> int:
     parser.add_argument("--tokenizer", required=True)
     parser.add_argument("--bos", type=int, help="id that a text begins with, if the tokenizer has one")
     parser.add_argument("--scores", type=Path, required=True, help="the --out of siamese eval")
+    parser.add_argument("--dtype", default="float64", choices=("float64", "float32"), help="of transformers' weights")
     parser.add_argument("--tolerance", type=float, default=1e-4)
     arguments = parser.parse_args()
-    model = AutoModelForCausalLM.from_pretrained(arguments.model, dtype=torch.float32).eval()
+    model = AutoModelForCausalLM.from_pretrained(arguments.model, dtype=getattr(torch, arguments.dtype)).eval()
     tokenizer = HFTokenizer(arguments.tokenizer, pad_token_id=0, eos_token_id=0, bos_token_id=arguments.bos)
     return 0 if all([compare(task, model, tokenizer, arguments) for task in arguments.tasks]) else 1
 

@@ -142,7 +142,7 @@ MixOrder::Place MixOrder::operator()(uint64_t position) const {
   uint64_t left = block * kBlock + Permutation(kBlock, seed_, block * kStreamsPerBlock)(position % kBlock);
   for (size_t source = 0; source < shares_.size(); ++source) {
     const auto taken = [&](uint64_t count) {
-      return static_cast<uint64_t>(static_cast<unsigned __int128>(shares_[source]) * count / kUnit);
+      return shares_[source] * (count / kUnit) + shares_[source] * (count % kUnit) / kUnit;
     };
     const uint64_t before = taken(left);
     if (taken(left + 1) > before) return {source, before};

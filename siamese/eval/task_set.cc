@@ -221,7 +221,8 @@ void read_config(const fs::path& folder, TaskSet& set) {
   const Json config = io::read_json(io::read_file(file), file.string());
   const Line line(config, file.string());
   if (config.contains("task_name")) {
-    const std::string task = line.text(config, "task_name", "task_name");
+    std::string task = line.text(config, "task_name", "task_name");
+    task.resize(std::min(task.size(), task.find(':')));  // "arc_challenge:mc": which variant, says the folder
     if (task != own && !task.empty()) set.name = task + "/" + own;
   }
   const auto about = config.find("task_config");

@@ -73,7 +73,7 @@ struct Agreement {
   std::vector<std::string> facts;
   std::vector<std::string> names;
 };
-Agreement exchange(comm::Group& group, const std::string& facts) {
+Agreement exchanged(comm::Group& group, const std::string& facts) {
   return {comm::gather(group, facts), comm::gather(group, group.name())};
 }
 
@@ -98,7 +98,7 @@ void Ranks::start(const Trainer& trainer, const std::filesystem::path& run_dir,
   comm::from_leader(group_, trainer.config().data.base);
   comm::from_leader(group_, fs::absolute(run_dir).string());
   comm::from_leader(group_, checkpoint.empty() ? "" : fs::absolute(checkpoint).string());
-  const Agreement all = exchange(group_, facts_of(trainer, /*sees_run=*/true));
+  const Agreement all = exchanged(group_, facts_of(trainer, /*sees_run=*/true));
   for (size_t rank = 1; rank < all.facts.size(); ++rank) {
     const std::string differs = difference(all.facts.front(), all.facts[rank]);
     if (!differs.empty()) throw DataError(all.names[rank] + ": " + differs);
@@ -137,7 +137,7 @@ int follow(comm::Group& group, const std::function<int()>& stop_signal) {
   Trainer trainer(config, !checkpoint.empty(), &group);
   // Rank 0 was asked about data that changed, and every rank's data are compared with rank 0's.
   if (!checkpoint.empty() && sees_run) trainer.resume_from(checkpoint, /*accept_changed_data=*/true);
-  exchange(group, facts_of(trainer, sees_run));
+  exchanged(group, facts_of(trainer, sees_run));
   while (receive(group) == Order::step) {
     group.set_timeout(config.engine.timeout);
     trainer.step();

@@ -1,5 +1,7 @@
 #include "siamese/data/document_index.h"
 
+#include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #include "tests/data/support.h"
