@@ -86,6 +86,7 @@ class Load:
             begin, error = time.monotonic(), ""
             try:
                 if i % 100 == 99:
+                    connection.close()  # the server would end it while it is idle
                     hang_up(self.port, body(i, self.prompts, True))
                 elif ask(connection, body(i, self.prompts, i % 10 == 0), i % 10 == 0) != self.answers[i % QUESTIONS]:
                     error = "another answer than alone"

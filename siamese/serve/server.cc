@@ -27,11 +27,7 @@ void refuse(httplib::Response& response, int status, const std::string& message,
   response.set_content(error_json(message, type), kJson);
 }
 
-// An earlier server's port may be taken over, but no living one's: the library's own options would share it.
-void set_socket_options(socket_t socket) {
-  const int yes = 1;
-  setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
-}
+constexpr int kBacklog = 1024;  // clients that may knock at the same moment; the library's own is 5
 
 int64_t seconds_since_1970() {
   using std::chrono::system_clock;
@@ -44,9 +40,14 @@ class Server::Door {
  public:
   Door(const models::LanguageModel& model, const eval::Words& words, const ServerOptions& options)
       : options_(options), engine_(model, words, options.queue), created_(seconds_since_1970()) {
-    http_.set_socket_options(set_socket_options);
+    // An earlier server's port may be taken over, but no living one's: the library's own options would share it.
+    http_.set_socket_options([this](socket_t made) {
+      const int yes = 1;
+      setsockopt(made, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+      socket_ = made;
+    });
     http_.set_payload_max_length(options.body_bytes);
-    http_.set_keep_alive_timeout(2);
+    http_.set_keep_alive_timeout(5);
     http_.set_keep_alive_max_count(1000);
     http_.set_tcp_nodelay(true);
     http_.new_task_queue = [threads = options.connections] { return new httplib::ThreadPool(threads); };
@@ -77,6 +78,7 @@ class Server::Door {
       throw SystemError(fmt::format("cannot listen at {} port {}: it is taken, or no address of this machine",
                                     options_.host, options_.port));
     }
+    ::listen(socket_, kBacklog);
   }
 
   void add_routes() {
@@ -207,6 +209,7 @@ class Server::Door {
   Engine engine_;
   const int64_t created_;
   httplib::Server http_;
+  socket_t socket_ = INVALID_SOCKET;
   std::thread listener_;
   int port_ = 0;
   std::atomic<uint64_t> answers_ = 0;

@@ -17,7 +17,7 @@ constexpr int64_t kHeadDim = 2;
 struct Case {
   explicit Case(AttentionNorm norm, at::ScalarType type = at::kDouble)
       : parameters(3, type),
-        attention(Scope(parameters), {kWidth, kHeads, kKvHeads, false, 1e-5}, norm,
+        attention(Scope(parameters), {kWidth, kHeads, kKvHeads, false, false, 1e-5}, norm,
                   Initializer({.std = 0.5}, kWidth, 1), 0, {}) {
     const c10::NoGradGuard no_grad;
     uint64_t seed = 30;

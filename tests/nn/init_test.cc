@@ -35,7 +35,7 @@ TEST(Init, RulesGiveTheirStandardDeviations) {
 
 TEST(Init, AFreshWeightHasThem) {
   Parameters parameters(7);
-  const Attention attention(Scope(parameters).child("a"), {64, 4, 4, false, 1e-5}, AttentionNorm::none,
+  const Attention attention(Scope(parameters).child("a"), {64, 4, 4, false, false, 1e-5}, AttentionNorm::none,
                             Initializer({.rule = InitRule::normal}, 64, 2), 0, {.input = 0.25, .output = 0.5});
   const at::Tensor qkv = parameters.find("a.qkv.weight")->value.detach();
   EXPECT_NEAR(qkv.slice(0, 0, 128).std().item<double>(), 0.02 * kCutStd, 4e-4);

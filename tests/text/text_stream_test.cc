@@ -140,6 +140,9 @@ TEST(StopFinder, EndsBeforeTheFirst) {
   StopFinder both({"bc", "abcd"});  // the one that ends first need not begin first
   EXPECT_EQ(told(both, {"xabc", "d"}), "xa");
 
+  StopFinder earliest({"one", "two"});  // wherever they stand in the list
+  EXPECT_EQ(told(earliest, {"x one two"}), "x ");
+
   StopFinder empty({""});
   EXPECT_EQ(told(empty, {"text"}), "text");
 }
