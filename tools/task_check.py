@@ -50,8 +50,12 @@ class Questions(OEEvalTask):
     def __init__(self, task: str, tokenizer, context: int, metric: str, documents: set[int]):
         path, name = task.split("/")
         self.metric_type = metric
+        self.documents = documents
         super().__init__(tokenizer, path, name, model_ctx_len=context, metric_type=metric)
-        self.samples = [sample for sample in self.samples if sample["doc_id"] in documents]
+
+    def prep_examples(self):
+        self.dataset = [[line for line in lines if line["doc_id"] in self.documents] for lines in self.dataset]
+        super().prep_examples()
 
 
 def log_likelihood(logits: torch.Tensor, sample: dict, length: int) -> float:
@@ -65,35 +69,28 @@ def compare(task: str, model, tokenizer, arguments) -> bool:
     numbers, ours = kept(arguments.scores, task)
     documents = {document for part, document in numbers if part == "choices"}
     names = [name for name in METRICS if name in ours and not (name == "bpb" and "acc" in ours)]
-    worst, count, good = {"choices": 0.0, "domain": 0.0}, 0, True
-    shown = []
-    for name in names:
-        questions = Questions(task, tokenizer, model.config.max_position_embeddings, name, documents)
-        metric = ICLMetric(metric_type=name)
-        for sample in questions.samples:
-            batch = questions.collate_fn([sample])
-            logits = model(torch.tensor([sample["query"]])).logits
-            domain = None
-            theirs = log_likelihood(logits[0], sample, sample["ctx_len"])
-            mine = numbers["choices", sample["doc_id"]][sample["cont_id"]]
-            worst["choices"] = max(worst["choices"], abs(theirs - mine))
-            if name == "pmi_dc":
-                domain = model(torch.tensor([sample["dc_query"]])).logits
-                theirs = log_likelihood(domain[0], sample, sample["dc_len"])
-                mine = numbers["domain", sample["doc_id"]][sample["cont_id"]]
-                worst["domain"] = max(worst["domain"], abs(theirs - mine))
-            metric.update(batch, logits, domain)
-        count = len(questions.samples)
+    questions = Questions(task, tokenizer, model.config.max_position_embeddings, names[0], documents)
+    metrics = {name: ICLMetric(metric_type=name) for name in names}
+    worst = {"choices": 0.0, "domain": 0.0}
+    for sample in questions.samples:
+        asked = {"choices": ("query", "ctx_len")} | ({"domain": ("dc_query", "dc_len")} if "pmi_dc" in names else {})
+        logits = {part: model(torch.tensor([sample[query]])).logits for part, (query, _) in asked.items()}
+        for part, (_, length) in asked.items():
+            mine = numbers[part, sample["doc_id"]][sample["cont_id"]]
+            worst[part] = max(worst[part], abs(mine - log_likelihood(logits[part][0], sample, sample[length])))
+        for metric in metrics.values():
+            metric.update(questions.collate_fn([sample]), logits["choices"], logits.get("domain"))
+    good, shown = max(worst.values()) <= arguments.tolerance, []
+    for name, metric in metrics.items():
         result = {key: float(value) for key, value in metric.compute().items()}
-        shown.append(f"{name} {ours[name]:.6f} / {result[METRICS[name]]:.6f}")
-        good &= abs(ours[name] - result[METRICS[name]]) < (1e-6 if name != "bpb" else arguments.tolerance)
+        theirs = result[METRICS[name]]
+        shown.append(f"{name} {ours[name]:.6f} / {theirs:.6f}")
+        good &= abs(ours[name] - theirs) < (arguments.tolerance if name == "bpb" else 1e-6)
         if name in ("acc", "bpb"):
-            for loss in LOSSES:
-                if loss in result:
-                    good &= abs(ours[loss.removesuffix("_v2")] - result[loss]) < arguments.tolerance
-    good &= max(worst.values()) <= arguments.tolerance
-    print(f"{task:28} {len(documents):6} documents {count:6} continuations, log-likelihoods within {worst['choices']:.1e}"
-          f" (after ' ': {worst['domain']:.1e}); {', '.join(shown)}", flush=True)  # fmt: skip
+            pairs = [(ours[loss.removesuffix("_v2")], result[loss]) for loss in LOSSES if loss in result]
+            good &= all(abs(mine - loss) < arguments.tolerance for mine, loss in pairs)
+    print(f"{task:28} {len(documents):6} documents {len(questions.samples):6} continuations, log-likelihoods within"
+          f" {worst['choices']:.1e} (after ' ': {worst['domain']:.1e}); {', '.join(shown)}", flush=True)  # fmt: skip
     return good
 
 

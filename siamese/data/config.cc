@@ -89,7 +89,8 @@ void check(const DataConfig& config) {
     case Source::text:
     case Source::tokens:
       if (!config.mix.empty()) mix_sources(config);
-      return check_files(config);
+      if (config.val.empty()) check_files(config);  // a source of data.mix may be held out only (open_windows)
+      return;
     case Source::idx:
     case Source::cifar:
     case Source::folder:

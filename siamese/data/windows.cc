@@ -81,6 +81,9 @@ std::unique_ptr<Dataset> open_windows(const DataConfig& config, Split split, int
   const auto train = expand_files("data.train", config.train, config.base);
   const auto val = expand_files("data.val", config.val, config.base);
   check_disjoint(train, val);
+  if (split == Split::train && train.empty()) {
+    throw UsageError(fmt::format("data.train: expected files for data.source={}, got none", enum_text(config.source)));
+  }
   if (split == Split::test && val.empty() && config.val_fraction == 0) {
     throw UsageError("data.val: nothing is held out: expected files, or data.val_fraction above 0");
   }
