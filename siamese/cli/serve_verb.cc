@@ -52,12 +52,12 @@ void serve_run(const ServeArguments& arguments) {
   }
   const auto words = train::words_of(loaded);
   if (options.model.empty()) options.model = arguments.run;
+  catch_signals();
+  serve::Server server(*model, *words, options);
   if (options.token.empty() && !is_loopback(options.host)) {
     std::fprintf(stderr, "serve: whoever reaches %s may ask: there is no token (--token-file)\n",
                  printable(options.host).c_str());
   }
-  catch_signals();
-  serve::Server server(*model, *words, options);
   const bool bracketed = options.host.find(':') != std::string::npos;
   std::printf("serving %s at http://%s%s%s:%d\n", printable(options.model).c_str(), bracketed ? "[" : "",
               printable(options.host).c_str(), bracketed ? "]" : "", server.port());

@@ -66,7 +66,7 @@ TEST_F(WordsVerb, SamplesOfTextAtEachEvaluation) {
   ok("resume run train.steps=6");
   EXPECT_EQ(read("run/step6/tokenizer.json"), read("t.json"));
   const std::string more = read("run/eval.jsonl");
-  EXPECT_NE(json::parse(more.substr(more.rfind('\n', more.size() - 2) + 1)).find("prompts"), json().end());
+  EXPECT_TRUE(json::parse(more.substr(more.rfind('\n', more.size() - 2) + 1)).contains("prompts"));
 
   expect_refusal(tiny + kTokens + " model.vocab=280 'eval.prompts=[\"\"]' --out other", 2,
                  "eval.prompts: expected at least");

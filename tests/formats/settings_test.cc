@@ -69,7 +69,7 @@ TEST_F(Settings, AMixtureOfExpertsTellsItsSizes) {
 TEST_F(Settings, NamesEachKeyThatNobodyTold) {
   for (const Sample& sample : all_samples()) {
     for (const auto& [key, value] : sample.said) {
-      if (key == "label_dropout") continue;  // documented
+      if (key == "label_dropout" || key == "rope_scaling") continue;  // documented; plain unless somebody says it
       auto said = sample.said;
       said.erase(key);
       expect_refused<UsageError>(
@@ -163,6 +163,8 @@ TEST_F(Settings, ExportInsistsOnWhatTheLayoutMeans) {
           {"positions", other.positions == models::Positions::rope ? "learned" : "rope"},
           {"bias", other.bias ? "false" : "true"},
           {"norm", other.norm == nn::NormKind::rms ? "layer" : "rms"},
+          {"rope_scaling", "yarn(factor=2, context=64)"},
+          {"qkv_bias", other.qkv_bias ? "false" : "true"},
           {"attention_norm", "qk"}};
       const std::string key(setting.key);
       values[key] = config::Value::scalar(wrong.at(key));
