@@ -15,6 +15,7 @@
 #include "siamese/eval/task_answers.h"
 #include "siamese/eval/task_metrics.h"
 #include "siamese/eval/task_requests.h"
+#include "siamese/eval/words.h"
 #include "siamese/io/atomic_file.h"
 #include "siamese/io/checksum.h"
 #include "siamese/io/json_lines.h"
@@ -184,20 +185,12 @@ class TaskRun {
   int64_t done_ = 0;
 };
 
-std::optional<text::TokenId> end_of(const text::Tokenizer& tokenizer, const fs::path& file) {
-  try {
-    return data::end_of_text(tokenizer, file, "");
-  } catch (const UsageError&) {
-    return std::nullopt;  // then only stop sequences and the length end an answer
-  }
-}
-
 }  // namespace
 
 Tasks::Tasks(const std::vector<fs::path>& folders, const fs::path& tokenizer, TaskOptions options)
     : options_(options),
       tokenizer_(new text::Tokenizer(text::Tokenizer::open(tokenizer))),
-      end_of_text_(end_of(*tokenizer_, is_folder(tokenizer) ? tokenizer / "tokenizer.json" : tokenizer)) {
+      end_of_text_(known_end_of_text(*tokenizer_, is_folder(tokenizer) ? tokenizer / "tokenizer.json" : tokenizer)) {
   std::set<std::string> names;
   for (const fs::path& given : folders) {
     for (const fs::path& folder : find_task_sets(given)) {

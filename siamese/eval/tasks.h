@@ -30,13 +30,14 @@ class Tasks {
 
   const std::vector<TaskSet>& sets() const { return sets_; }
   const text::Tokenizer& tokenizer() const { return *tokenizer_; }
-  std::optional<text::TokenId> end_of_text() const { return end_of_text_; }
+  // None: only stop sequences and the length end an answer.
+  std::optional<int64_t> end_of_text() const { return end_of_text_; }
   const TaskOptions& options() const { return options_; }
 
  private:
   TaskOptions options_;
   std::unique_ptr<const text::Tokenizer> tokenizer_;  // stays where it is when this moves
-  std::optional<text::TokenId> end_of_text_;
+  std::optional<int64_t> end_of_text_;
   std::vector<TaskSet> sets_;
 };
 

@@ -131,15 +131,15 @@ class TokenizerWords : public Words {
   bool special_;
 };
 
-std::optional<int64_t> end_of(const text::Tokenizer& tokenizer, const std::filesystem::path& path) {
+}  // namespace
+
+std::optional<int64_t> known_end_of_text(const text::Tokenizer& tokenizer, const std::filesystem::path& file) {
   try {
-    return data::end_of_text(tokenizer, path, "");
+    return data::end_of_text(tokenizer, file, "");
   } catch (const UsageError&) {
-    return std::nullopt;  // nobody says which it is
+    return std::nullopt;
   }
 }
-
-}  // namespace
 
 std::unique_ptr<Words> words_of_source(const data::DataConfig& data) {
   return std::make_unique<CodecWords>(data::make_codec(data), data.source == data::Source::arithmetic);
@@ -160,7 +160,7 @@ std::unique_ptr<Words> words_of_tokenizer(std::string_view json, const std::file
                     "together",
                     path.string(), tokenizer.size() - 1, model.vocab));
   }
-  const auto end = end_of(tokenizer, path);
+  const auto end = known_end_of_text(tokenizer, path);
   return std::make_unique<TokenizerWords>(std::move(tokenizer), end, data.source != data::Source::tokens);
 }
 

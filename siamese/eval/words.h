@@ -20,6 +20,9 @@ class Tokenizer;
 
 namespace siamese::eval {
 
+// The token that ends a text, as the files beside the tokenizer say or its own names tell; nullopt: nobody says.
+std::optional<int64_t> known_end_of_text(const text::Tokenizer& tokenizer, const std::filesystem::path& file);
+
 // The text of tokens that come one by one.
 class TokenText {
  public:

@@ -5,6 +5,7 @@
 #include "siamese/base/check.h"
 #include "siamese/base/path_kind.h"
 #include "siamese/data/files.h"
+#include "siamese/data/mixture.h"
 #include "siamese/eval/generate.h"
 #include "siamese/io/atomic_file.h"
 #include "siamese/io/checksum.h"
@@ -20,8 +21,15 @@ RunTokenizer read(const fs::path& path) { return {io::read_file(path), path}; }
 // DIR/train/00000.npy lies in what `siamese prepare` wrote when DIR has its manifest; then it has a tokenizer, too.
 RunTokenizer beside_training_files(const data::DataConfig& data) {
   std::set<fs::path> folders;
-  for (const fs::path& file : data::expand_files("data.train", data.train, data.base)) {
-    folders.insert(fs::absolute(file).lexically_normal().parent_path().parent_path());
+  const auto look_beside = [&](const std::vector<std::string>& train) {
+    for (const fs::path& file : data::expand_files("data.train", train, data.base)) {
+      folders.insert(fs::absolute(file).lexically_normal().parent_path().parent_path());
+    }
+  };
+  if (data.mix.empty()) {
+    look_beside(data.train);
+  } else {
+    for (const data::MixSource& source : data::mix_sources(data)) look_beside(source.data.train);
   }
   RunTokenizer found;
   for (const fs::path& folder : folders) {
