@@ -35,7 +35,18 @@ def test_models_and_runs(fixtures, tmp_path, monkeypatch):
     assert len(names["record"]["steps"]["step"]) == 2
 
 
+def test_a_sweep(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    few = '"set": {"model.width": 32, "train.steps": 2, "train.batch": 2, "eval.problems": 2, "eval.batches": 1},'
+    names = {"sn": sn}
+    exec(compile(BLOCKS[4].replace('"grid":', few + '"grid":'), "docs/python.md", "exec"), names)
+    assert len(names["read"]["runs"]["dir"]) == 8
+    assert "| siamese |" in capsys.readouterr().out
+
+
 def test_a_scheme_of_your_own():
-    names = {"torch": torch, "sn": sn, "testing": testing}
-    exec(compile(BLOCKS[4], "docs/python.md", "exec"), names)
+    names = {"torch": torch, "sn": sn, "testing": testing, "tokens": torch.zeros(1, 9, dtype=torch.int64)}
+    exec(compile(BLOCKS[5], "docs/python.md", "exec"), names)
     assert [group["kind"] for group in sn.param_groups(names["stack"])] == ["norm"]
+    exec(compile(BLOCKS[6], "docs/python.md", "exec"), names)
+    assert names["model"].scheme.gain.grad.abs().max() > 0
