@@ -86,10 +86,12 @@ std::unique_ptr<comm::Group> join(const Job& job) {
   std::_Exit(static_cast<int>(code));  // never: for compilers that do not look into a virtual call
 }
 
+// The job's exit code is rank 0's: one of ours that is not 0 might end rank 0 before it has said why.
 int follow(comm::Group& group) {
   catch_signals();  // rank 0 hears of them after the step and saves
   try {
-    return train::follow(group, caught_signal);
+    train::follow(group, caught_signal);
+    return 0;
   } catch (const Error& error) {
     end_all(group, error.code(), error.what());
   } catch (const std::exception& error) {
@@ -104,13 +106,13 @@ int lead(comm::Group& group, const std::function<int(train::RunHooks)>& run) {
   hooks.ranks = &ranks;
   try {
     const int code = run(hooks);
-    ranks.finish(code);
+    ranks.finish();
     return code;
   } catch (const Error& error) {
-    if (!ranks.finish(static_cast<int>(error.code()))) end_all(group, error.code(), error.what());
+    if (!ranks.finish()) end_all(group, error.code(), error.what());
     throw;
   } catch (const std::exception& error) {
-    if (!ranks.finish(static_cast<int>(Exit::failure))) end_all(group, Exit::failure, train::failure_text(error));
+    if (!ranks.finish()) end_all(group, Exit::failure, train::failure_text(error));
     throw;
   }
 }

@@ -115,17 +115,15 @@ StepMetrics Ranks::step(Trainer& trainer) {
   return metrics;
 }
 
-bool Ranks::finish(int exit_code) {
+bool Ranks::finish() {
   if (in_step_) return false;
   ranks_detail::send(group_, ranks_detail::Order::end);
-  comm::from_leader(group_, int64_t{exit_code});
   return true;
 }
 
-int follow(comm::Group& group, const std::function<int()>& stop_signal) {
+void follow(comm::Group& group, const std::function<int()>& stop_signal) {
   using namespace ranks_detail;
-  const auto let_go = [&] { return static_cast<int>(comm::from_leader(group, int64_t{0})); };
-  if (receive(group) == Order::end) return let_go();
+  if (receive(group) == Order::end) return;
   const config::Value value = config::parse_yaml(comm::from_leader(group, std::string()), "the config of rank 0");
   RunConfig config = read_config(config::in_layer(value, config::kStoredLayer));
   config.data.base = comm::from_leader(group, std::string());
@@ -143,7 +141,6 @@ int follow(comm::Group& group, const std::function<int()>& stop_signal) {
     trainer.step();
     first_signal(group, stop_signal ? stop_signal() : 0);
   }
-  return let_go();
 }
 
 }  // namespace siamese::train

@@ -26,8 +26,8 @@ class Ranks {
   StepMetrics step(Trainer& trainer);
   // The signal that another rank caught by its last step, or 0.
   int signal_elsewhere() const { return signal_elsewhere_; }
-  // Lets the others go, with this exit code. False when they wait inside a step: then only comm::Group::end_all helps.
-  bool finish(int exit_code);
+  // Lets the others go. False when they wait inside a step: then only comm::Group::end_all helps.
+  bool finish();
 
  private:
   comm::Group& group_;
@@ -35,7 +35,7 @@ class Ranks {
   int signal_elsewhere_ = 0;
 };
 
-// The side of all other ranks, from the start of the process: waits for orders until rank 0 lets it go; its exit code.
-int follow(comm::Group& group, const std::function<int()>& stop_signal);
+// The side of all other ranks, from the start of the process: waits for orders until rank 0 lets it go.
+void follow(comm::Group& group, const std::function<int()>& stop_signal);
 
 }  // namespace siamese::train
