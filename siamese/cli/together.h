@@ -9,7 +9,7 @@
 namespace siamese::cli {
 
 // Calls `lead` with the hooks of a run: alone; or, in a job of several processes, on rank 0, while the others follow
-// it. Returns the exit code, which is the same on all ranks. A failure of one rank inside a step ends them all, with a
+// it. Returns the exit code, on ranks that followed 0. A failure of one rank inside a step ends them all, with a
 // line that names it.
 int together(const std::function<int(train::RunHooks)>& lead);
 
