@@ -77,7 +77,9 @@ const std::vector<Key>& table() {
       {"model.context", "40", "lm moe"},
       {"model.positions", "learned", "lm moe vit"},
       {"model.rope_theta", "500", "lm moe"},
+      {"model.rope_scaling", "llama3(factor=8, context=8192)", "lm moe"},
       {"model.bias", "true", "lm vit dit"},
+      {"model.qkv_bias", "true"},
       {"model.norm", "layer"},
       {"model.norm_eps", "1e-3"},
       {"model.attention_norm", "qk"},
@@ -106,6 +108,7 @@ const std::vector<Key>& table() {
       {"data.val_fraction", "0.2", "text tokens folder latents"},
       {"data.format", "npy", "tokens"},
       {"data.pack", "documents", "tokens"},
+      {"data.tokenizer", "t.json", "tokens"},
       {"data.operations", "+", "arithmetic"},
       {"data.digits", "2", "arithmetic"},
       {"data.test_fraction", "0.3", "arithmetic shapes"},
@@ -173,6 +176,8 @@ const std::vector<Key>& table() {
       {"eval.held_out", "5"},
       {"eval.batches", "5"},
       {"eval.problems", "5", "arithmetic"},
+      {"eval.prompts", "[a]", "lm moe"},
+      {"eval.prompt_tokens", "5", "lm moe", {"eval.prompts=[a]"}},
       {"eval.averaged", "true", "", {"train.ema=0.9"}},
       {"eval.samples", "5", "dit"},
       {"eval.sampler", "ddpm", "dit", {"eval.samples=4"}},
@@ -187,6 +192,7 @@ const std::vector<Key>& table() {
       {"engine.device", "cuda"},
       {"engine.threads", "2"},
       {"engine.recompute", "1"},
+      {"engine.timeout", "5"},
   };
   return keys;
 }
