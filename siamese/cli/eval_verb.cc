@@ -144,8 +144,8 @@ void add_eval(CLI::App& app, int& exit_code) {
   verb->add_flag("--json", arguments->json, "One JSON object");
   add_task_options(*verb, arguments->tasks);
   verb->footer(
-      "Examples: siamese eval runs/x eval.problems=200\n"
-      "          siamese eval runs/x --tasks olmo --sets DIR --tokenizer tokenizer.json");
+      "Example: siamese eval runs/x eval.problems=200\n"
+      "         siamese eval runs/x --tasks olmo --sets DIR --tokenizer tokenizer.json");
   verb->callback([arguments, &exit_code] {
     arguments->tasks.json = arguments->json;
     // `--tasks` takes all that follows; overrides among it are still overrides.

@@ -60,21 +60,18 @@ TEST_F(UnderMpi, OneRankIsTheSameRunToTheBit) {
 }
 
 TEST_F(UnderMpi, EveryFamilyTrainsAsOneProcessDoes) {
-  const std::string images =
-      "data.source=shapes model.image=16 model.patch=4 model.norm=layer model.norm_eps=1e-6 model.bias=true ";
-  const std::pair<const char*, std::string> families[] = {
-      {"lm", "train.skip_outliers=3 train.ema=0.9 model.dropout.embedding=0.1 "},
-      {"moe", "model.family=moe model.experts=4 model.experts_per_token=2 "},
-      {"vit", "model.family=vit model.ffn=gelu model.drop_path=0.3 data.augment.mixup=0.8 " + images},
-      {"dit", "model.family=dit model.ffn=gelu_tanh init.rule=xavier " + images}};
-  for (const auto& [family, overrides] : families) {
-    SCOPED_TRACE(family);
-    const std::string name = family;
-    const std::string command =
-        "train arithmetic-small model.width=16 model.blocks=2 model.heads=2 model.context=24 "
-        "data.digits=1 train.batch=4 train.steps=6 train.micro_batch=1 train.eval_every=3 "
-        "eval.held_out=4 eval.problems=2 engine.threads=1 --quiet " +
-        overrides;
+  const std::string small =
+      "model.width=16 model.blocks=2 model.heads=2 train.batch=4 train.steps=6 "
+      "train.micro_batch=1 train.eval_every=3 eval.held_out=4 engine.threads=1 --quiet ";
+  const std::string text = "model.context=24 data.digits=1 eval.problems=2 ";
+  const std::pair<std::string, std::string> families[] = {
+      {"lm", "arithmetic-small train.skip_outliers=3 train.ema=0.9 model.dropout.embedding=0.1 " + text},
+      {"moe", "moe-micro " + text},
+      {"vit", "vit-micro model.image=16 model.drop_path=0.3 data.augment.mixup=0.8 "},
+      {"dit", "dit-micro model.image=16 eval.samples=0 "}};
+  for (const auto& [name, recipe] : families) {
+    SCOPED_TRACE(name);
+    const std::string command = "train " + recipe + small;
     expect_ok(command + "--out " + name, "");
     expect_ok(command + "--out " + name + "2", ranks(2));
     expect_ok(command + "--out " + name + "2again", ranks(2));

@@ -25,7 +25,6 @@ TEST_F(Report, OfUnrelatedRunsAsJson) {
   const auto line = nlohmann::json::parse(result.out);
   EXPECT_EQ(line["kind"], "results");
   EXPECT_EQ(line["schema"], 2);
-  EXPECT_EQ(line["sweep"], false);
   ASSERT_EQ(line["runs"].size(), 3u);
   EXPECT_EQ(line["runs"][0]["scheme"], "pre");
   EXPECT_EQ(line["runs"][1]["scheme"], "siamese");
