@@ -122,7 +122,7 @@ TEST_F(BadInput, Prompts) {
   expect_refusal("generate run --prompt abc", 2, "a");
   expect_refusal("generate run --prompt 1 --temperature -1", 2, "--temperature");
   expect_refusal("generate run --prompt 1 --top-p 2", 2, "--top-p");
-  expect_refusal("generate run --prompt 1 --samples 0", 2, "--samples");
+  expect_refusal("generate run --prompt 1 --samples 0", 2, "Value 0 not in range 1 to 65536");
   expect_refusal("generate run", 2, "--prompt");
 }
 
