@@ -6,7 +6,8 @@ from transformers import PretrainedConfig
 DEFAULTS = {
     "family": "lm", "residual": "siamese", "width": 256, "blocks": 6, "heads": 4, "kv_heads": 0, "ffn": "swiglu",
     "ffn_width": 0, "vocab": 256, "tied": True, "context": 256, "positions": "auto", "rope_theta": 10000.0,
-    "rope_scaling": "none", "bias": False, "qkv_bias": False, "norm": "rms", "norm_eps": 1e-5, "attention_norm": "scheme",
+    "rope_scaling": "none", "bias": False, "qkv_bias": False, "norm": "rms", "norm_eps": 1e-5,
+    "attention_norm": "scheme",
 }  # fmt: skip
 
 
