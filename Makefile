@@ -48,6 +48,7 @@ check: ## the checks that need no build: includes, file length, formatting, READ
 	python3 tools/test_tools.py
 	python3 tools/test_attack.py
 	python3 benchmarks/test_render.py
+	python3 benchmarks/test_scale.py
 	python3 tools/check_includes.py
 	python3 tools/check_tree.py
 

@@ -7,7 +7,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")"
 
 packages=(g++ cmake ninja-build libhwy-dev libyaml-cpp-dev nlohmann-json3-dev libcli11-dev libfmt-dev libgtest-dev
   libjpeg-dev libpng-dev libcpp-httplib-dev libxxhash-dev libpcre2-dev libutf8proc-dev zlib1g-dev libzstd-dev
-  libgoogle-perftools-dev libopenmpi-dev openmpi-bin
+  libgoogle-perftools-dev libopenmpi-dev openmpi-bin iproute2
   clang-format chromium "$@")
 torch_version=2.13.0
 log=build/setup.log

@@ -100,6 +100,19 @@ void put_requests(Seeds& seeds) {
         R"({"prompt": [[1, 2], [3]], "logprobs": 1, "echo": true, "max_tokens": 1, "seed": 1234, "top_p": 0.9})"}) {
     seeds.put("completion_request", text);
   }
+  const std::string config = R"({"task_name": "cats:mc", "task_config": {"primary_metric": "acc_per_char"}})";
+  const auto asked = [](const char* id, const char* index, const char* label) {
+    return std::string(R"({"request_type": "loglikelihood", "doc_id": )") + id + R"(, "idx": )" + index +
+           R"(, "label": )" + label + R"(, "request": {"context": "a", "continuation": " b"}})" + "\n";
+  };
+  seeds.put("task_set", config + "\n" + asked("0", "0", "1") + asked("0", "1", "1"));
+  seeds.put("task_set", "\n" + asked("3", "0", "0") + asked("1000003", "0", "0") + asked("4", "1", "0"));
+  seeds.put("task_set", "\n" + asked("0", "0", R"(["x", "y"])"));
+  seeds.put("task_set", R"({"task_config": {"primary_metric": "exact_match"}})"
+                        "\n"
+                        R"({"request_type": "generate_until", "doc_id": 2, "idx": 0, "label": "x", "request": )"
+                        R"({"context": "a", "stop_sequences": ["\n"], "generation_kwargs": {"max_gen_toks": 5}}})"
+                        "\n");
 }
 
 void put_arrays(Seeds& seeds) {

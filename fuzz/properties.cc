@@ -16,6 +16,7 @@ const std::vector<Property>& properties() {
                                          {"safetensors", check_safetensors},
                                          {"scheme_text", check_scheme_text},
                                          {"shard_index", check_shard_index},
+                                         {"task_set", check_task_set},
                                          {"token_file", check_token_file},
                                          {"tokenizer_file", check_tokenizer_file},
                                          {"tokenizer_text", check_tokenizer_text},

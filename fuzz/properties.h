@@ -26,6 +26,7 @@ void check_run_records(Bytes bytes);     // a line or file of a run directory; a
 void check_safetensors(Bytes bytes);     //
 void check_scheme_text(Bytes bytes);     //
 void check_shard_index(Bytes bytes);     // model.safetensors.index.json
+void check_task_set(Bytes bytes);        // config.json, then the lines of requests.jsonl
 void check_token_file(Bytes bytes);      // the first byte says which vocabulary
 void check_tokenizer_file(Bytes bytes);  // tokenizer.json
 void check_tokenizer_text(Bytes bytes);  // what is encoded

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Attacks the binary where it writes: nothing of the user's may be lost, and nothing wrong may be silent.
 
-    tools/attack.py build/release/siamese                     # everything, about an hour
+    tools/attack.py build/release/siamese                     # everything, some hours of one core
     tools/attack.py build/release/siamese --only kills,races --seed 7
     tools/attack.py build/release/siamese --short             # a sample, a few minutes: part of `make test`
 
@@ -16,13 +16,15 @@
   foreign  files of others where a command might take them for its own
 
 Calls are counted by a library that is preloaded (tools/attacks/shim.c; needs a C compiler), so a number is a moment and
-comes again. Everything is drawn from the seed. Ends with a table of tried and held; exit 1 when something did not hold.
+comes again. Everything is drawn from the seed. Ends with a table of tried and held, after Ctrl-C too; exit 1 when
+something did not hold.
 Python 3.11, standard library only.
 """
 
 import argparse
 import os
 import shutil
+import signal
 import sys
 import tempfile
 import time
@@ -75,7 +77,7 @@ def print_table(lab: Lab) -> None:
             print(f"{name:8}  {verb:{width}}  {tried[name, verb]:5}  {held[name, verb]:5}{mark}")
     print(f"{'all':8}  {'':{width}}  {sum(tried.values()):5}  {sum(held.values()):5}")
     for (attack, verb), count in sorted(lab.not_tried.items()):
-        print(f"{attack}, {verb}: {count} not tried, time was up")
+        print(f"{attack}, {verb}: {count} not tried, the time was up or it was stopped")
 
 
 def main() -> int:
@@ -93,6 +95,8 @@ def main() -> int:
     folder = Path(tempfile.mkdtemp(prefix="siamese_attack_"))
     try:
         lab = Lab(arguments.binary, folder, arguments.seed, arguments.short, arguments.minutes, arguments.jobs)
+        signal.signal(signal.SIGINT, lab.stop)
+        signal.signal(signal.SIGTERM, lab.stop)
         for left, name in zip(range(len(wanted), 0, -1), wanted):
             lab.share_time(left)
             start, before = time.monotonic(), len(lab.findings)

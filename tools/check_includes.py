@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Reads the #include lines under siamese/ and python/ and fails on one that points up the room order:
 
-    base <- {comm, config, io, kernels} <- {ops, measure, text} <- nn <- residual <- models <- {data, formats, runs} <- eval <- train <- report
+    base <- {comm, config, io, kernels, plan} <- {ops, measure, text} <- nn <- residual <- models <- {data, formats, runs} <- eval <- train <- report
          <- serve <- {cli, python}
 
 Rooms in one pair of braces do not know each other. A torch-free room includes neither LibTorch nor a room that does,
@@ -14,7 +14,7 @@ from pathlib import Path
 
 LEVELS = [
     ["base"],
-    ["comm", "config", "io", "kernels"],
+    ["comm", "config", "io", "kernels", "plan"],
     ["ops", "measure", "text"],
     ["nn"],
     ["residual"],
@@ -28,7 +28,7 @@ LEVELS = [
 ]
 LEVEL_OF = {room: level for level, rooms in enumerate(LEVELS) for room in rooms}
 ONLY_FOR = {"measure": {"cli"}}  # the clock is no part of what it measures
-TORCH_FREE = {"base", "comm", "config", "io", "kernels", "text", "data", "report", "runs"}
+TORCH_FREE = {"base", "comm", "config", "io", "kernels", "plan", "text", "data", "report", "runs"}
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 LIBTORCH = re.compile(r"^(torch|ATen|c10|caffe2)/")

@@ -2,6 +2,7 @@
 """Kills a run again and again and compares what it ends with to a run that was never killed.
 
     tools/kill_test.py build/release/siamese --kills 100 --family moe
+    tools/kill_test.py build/release/siamese --kills 20 --ranks 2      # under mpirun: one rank is killed, or all
 
 Half of the kills wait until a checkpoint is being written; the others come at any time, the start included. Weights,
 moments, averaged weights, trainer state, metrics and evaluations of the last step must be the same, byte for byte but
@@ -10,6 +11,7 @@ for what the clock decides. A failure names the seed and leaves the folder. Stan
 
 import argparse
 import json
+import os
 import random
 import shutil
 import signal
@@ -34,6 +36,7 @@ FAMILIES = {
 }
 CLOCK = ("step_ms", "tokens_per_s", "samples_per_s", "checksum")
 STEPS_PER_KILL = 30  # a process is killed about this many steps after its start
+DIVIDED = ["train.micro_batch=1", "engine.shard=optimizer"]  # what several ranks do beside
 
 
 def records(path: Path) -> list[dict]:
@@ -87,20 +90,60 @@ def wait_until(process: subprocess.Popen, holds) -> bool:
     return True
 
 
+def children(parent: int) -> list[int]:
+    """The processes that a process has started."""
+    found = []
+    for folder in Path("/proc").iterdir():
+        try:
+            status = (folder / "stat").read_text() if folder.name.isdigit() else ""
+        except OSError:  # has ended meanwhile
+            continue
+        if status and int(status.rpartition(")")[2].split()[1]) == parent:
+            found.append(int(folder.name))
+    return sorted(found)
+
+
+def is_alive(process: int) -> bool:
+    return Path(f"/proc/{process}").exists()
+
+
 class Test:
-    def __init__(self, binary: Path, family: str, kills: int, folder: Path, generator: random.Random):
-        self.binary, self.kills, self.folder, self.random = binary, kills, folder, generator
+    def __init__(self, binary: Path, family: str, kills: int, ranks: int, folder: Path, generator: random.Random):
+        self.binary, self.kills, self.ranks, self.folder, self.random = binary, kills, ranks, folder, generator
         steps = 200 + kills * STEPS_PER_KILL
-        self.overrides = [*COMMON, *FAMILIES[family], f"train.steps={steps}"]
+        self.overrides = [*COMMON, *FAMILIES[family], *(DIVIDED if ranks > 1 else []), f"train.steps={steps}"]
         self.while_writing = 0
 
     def start(self, run: Path) -> subprocess.Popen:
         command = [str(self.binary)]
+        if self.ranks > 1:
+            command = ["mpirun", "--oversubscribe", "--bind-to", "none", "-n", str(self.ranks), *command]
         if (run / "config.yaml").exists():
             command += ["resume", str(run)]
         else:
             command += ["train", "arithmetic-small", *self.overrides, "--out", str(run)]
-        return subprocess.Popen([*command, "--quiet"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        root = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMP_WAIT_POLICY": "passive"}
+        environment = {**os.environ, **(root if self.ranks > 1 else {})}
+        return subprocess.Popen(
+            [*command, "--quiet"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=environment
+        )
+
+    def kill(self, process: subprocess.Popen) -> None:
+        """The process; of several ranks one of them, or all. Returns when nothing of it runs any more."""
+        if self.ranks == 1:
+            process.send_signal(signal.SIGKILL)
+            return
+        wait_until(process, lambda: len(children(process.pid)) >= self.ranks)
+        all_ranks = children(process.pid)
+        victims = all_ranks if self.random.random() < 0.25 else self.random.sample(all_ranks, min(1, len(all_ranks)))
+        for victim in victims:
+            try:
+                os.kill(victim, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+        process.wait()
+        while any(is_alive(rank) for rank in all_ranks):
+            time.sleep(0.01)
 
     def finish(self, run: Path) -> None:
         process = self.start(run)
@@ -120,10 +163,10 @@ class Test:
             time.sleep(self.random.random() * 0.003)
         if self.random.random() < 0.5:
             wait_until(process, lambda: half_written(run) - before)
-        process.send_signal(signal.SIGKILL)
+        self.kill(process)
         error = process.communicate()[1]
         self.while_writing += bool(half_written(run) - before)
-        if process.returncode not in (0, -signal.SIGKILL):
+        if self.ranks == 1 and process.returncode not in (0, -signal.SIGKILL):
             raise SystemExit(f"{run}: exit code {process.returncode}: {error}")
         return process.returncode != 0
 
@@ -149,6 +192,7 @@ def main() -> int:
     parser.add_argument("binary", type=Path)
     parser.add_argument("--kills", type=int, default=100)
     parser.add_argument("--family", choices=sorted(FAMILIES), default="lm")
+    parser.add_argument("--ranks", type=int, default=1, help="processes of the run, under mpirun when more than one")
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 32))
     arguments = parser.parse_args()
     if not arguments.binary.is_file() or arguments.kills < 1:
@@ -156,7 +200,8 @@ def main() -> int:
     folder = Path(tempfile.mkdtemp(prefix="siamese_kills_"))
     print(f"{arguments.family}, seed {arguments.seed}, in {folder}", flush=True)
     generator = random.Random(arguments.seed)
-    problems = Test(arguments.binary.resolve(), arguments.family, arguments.kills, folder, generator).run()
+    binary, ranks = arguments.binary.resolve(), arguments.ranks
+    problems = Test(binary, arguments.family, arguments.kills, ranks, folder, generator).run()
     for problem in problems:
         print(problem)
     if problems:

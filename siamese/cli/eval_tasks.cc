@@ -1,16 +1,15 @@
 #include "siamese/cli/eval_tasks.h"
 
-#include <chrono>
 #include <cmath>
 #include <cstdio>
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include "siamese/base/check.h"
 #include "siamese/base/duration.h"
 #include "siamese/base/path_kind.h"
 #include "siamese/cli/paths.h"
+#include "siamese/cli/progress_line.h"
 #include "siamese/cli/signals.h"
 #include "siamese/cli/table.h"
 #include "siamese/config/fields.h"
@@ -27,7 +26,6 @@ namespace siamese::cli {
 namespace {
 
 namespace fs = std::filesystem;
-using Clock = std::chrono::steady_clock;
 
 constexpr const char* kTokenizerFile = "tokenizer.json";
 
@@ -41,32 +39,19 @@ struct TaskList {
   }
 };
 
-// A line every few seconds; on a terminal one that is redrawn.
 class TaskProgress : public eval::TaskObserver {
  public:
-  TaskProgress() : terminal_(isatty(STDERR_FILENO) != 0) {}
-
   void progressed(const eval::TaskSet& set, int64_t done, int64_t all) override {
-    const auto now = Clock::now();
-    if (done == 0) start_ = shown_ = now;
-    if (now - shown_ < (terminal_ ? std::chrono::milliseconds(500) : std::chrono::seconds(5))) return;
-    shown_ = now;
-    const double seconds = std::chrono::duration<double>(now - start_).count();
-    const double left = done > 0 ? seconds / static_cast<double>(done) * static_cast<double>(all - done) : 0;
-    const std::string line = fmt::format("{}: {} of {} requests, {} left", set.name, done, all, duration_text(left));
-    std::fprintf(stderr, terminal_ ? "\r\033[K%s" : "%s\n", line.c_str());
-    drawn_ = terminal_;
+    if (done == 0) line_.restart();
+    if (!line_.due()) return;
+    const double left = done > 0 ? line_.seconds() / static_cast<double>(done) * static_cast<double>(all - done) : 0;
+    line_.show(fmt::format("{}: {} of {} requests, {} left", set.name, done, all, duration_text(left)));
   }
   bool stop() override { return caught_signal() != 0; }
-  void clear() {
-    if (drawn_) std::fprintf(stderr, "\r\033[K");
-    drawn_ = false;
-  }
+  void clear() { line_.clear(); }
 
  private:
-  bool terminal_;
-  bool drawn_ = false;
-  Clock::time_point start_, shown_;
+  ProgressLine line_;
 };
 
 // A folder of sets is meant as it is; anything else is a list of sets.

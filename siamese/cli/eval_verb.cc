@@ -85,7 +85,7 @@ int evaluate_run(const EvalArguments& arguments) {
   }
   const auto test = data::open_held_out(config.data, train::sample_shape(loaded.config.model));
   const train::Classifier classifier(config);
-  const auto tasks = train::open_tasks(config);
+  const auto tasks = train::open_tasks(config, train::read_tokenizer(loaded.checkpoint, loaded.tokenizer));
   const auto words = config.eval.prompts.empty() ? nullptr : train::words_of(loaded);
   if (words != nullptr) train::check_prompts(*words, config);
   const auto result = eval::evaluate({.model = *loaded.model,

@@ -7,16 +7,13 @@
 #include <nlohmann/json.hpp>
 
 #include "siamese/base/check.h"
-#include "siamese/cli/paths.h"
+#include "siamese/cli/language_model.h"
 #include "siamese/cli/verbs.h"
-#include "siamese/cli/version.h"
 #include "siamese/eval/generate.h"
 #include "siamese/eval/words.h"
 #include "siamese/io/byte_stream.h"
 #include "siamese/io/line_reader.h"
 #include "siamese/io/strict_json.h"
-#include "siamese/train/checkpoint.h"
-#include "siamese/train/device.h"
 
 namespace siamese::cli {
 namespace {
@@ -91,16 +88,7 @@ std::string to_json(const std::string& prompt, const std::vector<int64_t>& promp
 
 void generate_text(const GenerateArguments& arguments) {
   const std::vector<std::string> texts = prompt_texts(arguments.prompts);
-  const train::EngineConfig engine = load_stored_config(arguments.run, arguments.overrides).engine;
-  train::apply_engine(engine);
-  warn_of_slow_precision(engine);
-  const auto loaded =
-      train::load_model(arguments.run, train::Weights::trained, at::kFloat, 0, train::device_of(engine));
-  const auto* const model = dynamic_cast<const models::LanguageModel*>(loaded.model.get());
-  if (model == nullptr) {
-    throw UsageError(arguments.run + ": generate needs a language model, got family " +
-                     std::string(enum_text(loaded.config.model.family)));
-  }
+  const auto [loaded, model] = load_language_model("generate", arguments.run, arguments.overrides);
   const auto words = arguments.ids ? eval::words_of_ids() : train::words_of(loaded);
   const bool special = arguments.special || (words->special() && !arguments.no_special);
   std::vector<std::vector<int64_t>> prompts;

@@ -1,14 +1,13 @@
-#include <chrono>
 #include <cstdio>
 #include <memory>
 #include <thread>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include "siamese/base/check.h"
 #include "siamese/base/utf8.h"
+#include "siamese/cli/progress_line.h"
 #include "siamese/cli/signals.h"
 #include "siamese/cli/verbs.h"
 #include "siamese/data/prepare.h"
@@ -16,40 +15,23 @@
 namespace siamese::cli {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
-// A line every few seconds; on a terminal one that is redrawn.
 class PrepareProgress : public data::PrepareObserver {
  public:
-  PrepareProgress() : terminal_(isatty(STDERR_FILENO) != 0), start_(Clock::now()), shown_(start_) {}
-
   void progressed(const data::PrepareCounts& counts) override {
-    const auto now = Clock::now();
     if (first_bytes_ == kNone) first_bytes_ = counts.bytes;
-    if (now - shown_ < (terminal_ ? std::chrono::milliseconds(500) : std::chrono::seconds(5))) return;
-    shown_ = now;
-    const double seconds = std::chrono::duration<double>(now - start_).count();
-    const double rate = static_cast<double>(counts.bytes - first_bytes_) / seconds;
+    if (!line_.due()) return;
+    const double rate = static_cast<double>(counts.bytes - first_bytes_) / line_.seconds();
     const double left = rate > 0 ? static_cast<double>(counts.total_bytes - counts.bytes) / rate : 0;
-    const std::string line =
-        fmt::format("prepare: {:.1f} of {:.1f} MB, {} documents, {} tokens, {:.1f} MB/s, {:.0f} s left",
-                    static_cast<double>(counts.bytes) / 1e6, static_cast<double>(counts.total_bytes) / 1e6,
-                    counts.documents, counts.tokens, rate / 1e6, left);
-    std::fprintf(stderr, terminal_ ? "\r\033[K%s" : "%s\n", line.c_str());
-    drawn_ = terminal_;
+    line_.show(fmt::format("prepare: {:.1f} of {:.1f} MB, {} documents, {} tokens, {:.1f} MB/s, {:.0f} s left",
+                           static_cast<double>(counts.bytes) / 1e6, static_cast<double>(counts.total_bytes) / 1e6,
+                           counts.documents, counts.tokens, rate / 1e6, left));
   }
   bool stop() override { return caught_signal() != 0; }
-  void clear() {
-    if (drawn_) std::fprintf(stderr, "\r\033[K");
-    drawn_ = false;
-  }
+  void clear() { line_.clear(); }
 
  private:
   static constexpr uint64_t kNone = UINT64_MAX;
-  bool terminal_;
-  bool drawn_ = false;
-  Clock::time_point start_;
-  Clock::time_point shown_;
+  ProgressLine line_;
   uint64_t first_bytes_ = kNone;
 };
 

@@ -6,14 +6,11 @@
 
 #include "siamese/base/check.h"
 #include "siamese/base/utf8.h"
-#include "siamese/cli/paths.h"
+#include "siamese/cli/language_model.h"
 #include "siamese/cli/signals.h"
 #include "siamese/cli/verbs.h"
-#include "siamese/cli/version.h"
 #include "siamese/io/atomic_file.h"
 #include "siamese/serve/server.h"
-#include "siamese/train/checkpoint.h"
-#include "siamese/train/device.h"
 
 namespace siamese::cli {
 namespace {
@@ -40,16 +37,7 @@ bool is_loopback(const std::string& host) { return host == "localhost" || host =
 void serve_run(const ServeArguments& arguments) {
   serve::ServerOptions options = arguments.options;
   if (!arguments.token_file.empty()) options.token = read_token(arguments.token_file);
-  const train::EngineConfig engine = load_stored_config(arguments.run, arguments.overrides).engine;
-  train::apply_engine(engine);
-  warn_of_slow_precision(engine);
-  const auto loaded =
-      train::load_model(arguments.run, train::Weights::trained, at::kFloat, 0, train::device_of(engine));
-  const auto* const model = dynamic_cast<const models::LanguageModel*>(loaded.model.get());
-  if (model == nullptr) {
-    throw UsageError(arguments.run + ": serve needs a language model, got family " +
-                     std::string(enum_text(loaded.config.model.family)));
-  }
+  const auto [loaded, model] = load_language_model("serve", arguments.run, arguments.overrides);
   const auto words = train::words_of(loaded);
   if (options.model.empty()) options.model = arguments.run;
   catch_signals();

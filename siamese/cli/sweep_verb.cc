@@ -2,6 +2,7 @@
 #include <csignal>
 #include <cstdio>
 #include <memory>
+#include <optional>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -9,12 +10,14 @@
 #include <unistd.h>
 
 #include "siamese/base/check.h"
+#include "siamese/base/join.h"
 #include "siamese/base/utf8.h"
 #include "siamese/cli/own_process.h"
 #include "siamese/cli/paths.h"
 #include "siamese/cli/progress.h"
 #include "siamese/cli/signals.h"
 #include "siamese/cli/table.h"
+#include "siamese/cli/together.h"
 #include "siamese/cli/verbs.h"
 #include "siamese/config/load.h"
 #include "siamese/io/run_dir.h"
@@ -136,25 +139,61 @@ void list(train::Sweep& sweep) {
   }
 }
 
-int train_all(train::Sweep& sweep, const Arguments& arguments, const fs::path& out) {
+// Every rank comes here when it has nothing left to train: what failed on any of them is rank 0's to tell.
+void wait_for_all(comm::Group& group, const std::optional<Error>& failed) {
+  group.set_timeout(0);
+  const auto texts = comm::gather(group, failed ? group.name() + ": " + failed->what() : "");
+  const auto codes = comm::gather(group, std::to_string(failed ? static_cast<int>(failed->code()) : 0));
+  if (!group.leads()) return;
+  std::vector<std::string> told;
+  int code = 0;
+  for (size_t rank = 0; rank < texts.size(); ++rank) {
+    if (texts[rank].empty()) continue;
+    told.push_back(texts[rank]);
+    if (code == 0) code = std::stoi(codes[rank]);
+  }
+  if (!told.empty()) throw Error(static_cast<Exit>(code), join(told, "; "));
+}
+
+// With `group`: each rank trains runs of its own, and leaves to others what they have begun.
+train::RunResult train_runs(train::Sweep& sweep, const train::SweepHooks& hooks, comm::Group* group) {
+  if (group == nullptr) return sweep.train(hooks);
+  std::optional<Error> failed;
+  train::RunResult result{train::RunStatus::finished, 0};
+  try {
+    result = sweep.train(hooks);
+  } catch (const Error& error) {
+    failed = error;
+  }
+  wait_for_all(*group, failed);
+  return result;
+}
+
+int train_all(train::Sweep& sweep, const Arguments& arguments, const fs::path& out, comm::Group* group) {
+  const bool leads = group == nullptr || group->leads();
+  const bool quiet = arguments.quiet || !leads;
   const auto say = [&](const std::string& text) {
-    if (!arguments.quiet) std::fprintf(stderr, "%s\n", printable(text).c_str());
+    if (!quiet) std::fprintf(stderr, "%s\n", printable(text).c_str());
   };
-  if (!arguments.quiet) say(sweep.estimate(train::MeasureSteps::worthwhile).text());
-  Progress progress(arguments.style());
+  if (!quiet) say(sweep.estimate(train::MeasureSteps::worthwhile).text());
+  Progress progress(leads ? arguments.style() : Progress::Style::quiet);
   LiveReport page(out);
   if (arguments.jobs > 1) catch_signals();  // here is nothing to save, but there is in the others
   const train::SweepHooks hooks{
       .run = {&progress, caught_signal},
       .say = say,
-      .run_ended = [&] { page.refresh(); },
+      .run_ended =
+          [&] {
+            if (leads) page.refresh();
+          },
       .worker = [&](const train::PlannedRun& run) { return worker_command(arguments, out, run); },
       .worker_said =
           [](const train::PlannedRun& run, const std::string& line) {
             std::fprintf(stderr, "%s: %s\n", printable(run.dir).c_str(), printable(line).c_str());
           },
   };
-  const train::RunResult result = sweep.train(hooks);
+  const train::RunResult result = train_runs(sweep, hooks, group);
+  if (!leads) return 0;
   if (result.status == train::RunStatus::stopped) {
     std::fprintf(stderr, "%s; go on with the same command\n", stopped_text(result));
     return exit_code_of(result);
@@ -164,16 +203,20 @@ int train_all(train::Sweep& sweep, const Arguments& arguments, const fs::path& o
   return 0;
 }
 
-int run(const Arguments& arguments) {
+int run(const Arguments& arguments, comm::Group* group) {
   const int64_t cores = train::core_count();
   train::limit_cores(arguments.threads > 0 ? arguments.threads : std::max<int64_t>(1, cores / arguments.jobs));
   if (!arguments.worker.empty()) return train_one(arguments);
   auto plan = plan_of(arguments);
   const fs::path out = folder_of(arguments, plan);
   const fs::path record = record_file(arguments, plan);
-  train::Sweep sweep(std::move(plan), {.out = out, .record = record, .jobs = arguments.jobs, .fresh = arguments.fresh});
+  const size_t first =
+      group == nullptr ? 0 : plan.runs.size() * static_cast<size_t>(group->rank()) / static_cast<size_t>(group->size());
+  train::Sweep sweep(std::move(plan),
+                     {.out = out, .record = record, .jobs = arguments.jobs, .fresh = arguments.fresh, .first = first});
   sweep.check();
-  if (!arguments.dry_run) return train_all(sweep, arguments, out);
+  if (!arguments.dry_run) return train_all(sweep, arguments, out, group);
+  if (group != nullptr && !group->leads()) return 0;
   list(sweep);
   return 0;
 }
@@ -200,7 +243,9 @@ void add_sweep(CLI::App& app, int& exit_code) {
   verb->add_option("--plan", arguments->plan)->group("");
   verb->add_option("--parent", arguments->parent)->group("");
   verb->footer("Example: siamese sweep configs/demo.yaml --out runs/demo --jobs 2");
-  verb->callback([arguments, &exit_code] { exit_code = sweep_verb::run(*arguments); });
+  verb->callback([arguments, &exit_code] {
+    exit_code = side_by_side([&](comm::Group* group) { return sweep_verb::run(*arguments, group); });
+  });
 }
 
 }  // namespace siamese::cli

@@ -131,11 +131,26 @@ int together(const std::function<int(train::RunHooks)>& run) {
   return group->leads() ? lead(*group, run) : follow(*group);
 }
 
+int side_by_side(const std::function<int(comm::Group*)>& run) {
+  using namespace together_detail;
+  const Job started = job();
+  const std::unique_ptr<comm::Group> group = started.size > 0 ? join(started) : nullptr;
+  if (!group || group->size() == 1) return run(nullptr);
+  try {
+    return run(group.get());
+  } catch (const Error& error) {  // the others do not know of it, and would wait for this one at their end
+    end_all(*group, error.code(), error.what());
+  } catch (const std::exception& error) {
+    end_all(*group, Exit::failure, train::failure_text(error));
+  }
+}
+
 void check_alone(const std::string& verb) {
   const together_detail::Job started = together_detail::job();
-  if (started.size <= 1 || verb == "train" || verb == "resume" || verb.starts_with("-")) return;
+  const bool shared = verb == "train" || verb == "resume" || verb == "sweep" || verb.starts_with("-");
+  if (started.size <= 1 || shared) return;
   throw UsageError(verb + ": expected one process, got " + std::to_string(started.size) +
-                   " (mpirun): train and resume share their work");
+                   " (mpirun): train, resume and sweep share their work");
 }
 
 bool speaks_for_all() { return together_detail::job().rank == 0; }

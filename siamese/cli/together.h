@@ -4,6 +4,7 @@
 #include <functional>
 #include <string>
 
+#include "siamese/comm/group.h"
 #include "siamese/train/run.h"
 
 namespace siamese::cli {
@@ -12,6 +13,10 @@ namespace siamese::cli {
 // it. Returns the exit code, on ranks that followed 0. A failure of one rank inside a step ends them all, with a
 // line that names it.
 int together(const std::function<int(train::RunHooks)>& lead);
+
+// The same for a verb whose ranks each do work of their own: every one calls `run`, with null when there is one
+// process.
+int side_by_side(const std::function<int(comm::Group*)>& run);
 
 // UsageError when this process is one of several and the verb is not for that.
 void check_alone(const std::string& verb);

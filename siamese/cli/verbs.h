@@ -16,6 +16,7 @@ void add_sweep(CLI::App& app, int& exit_code);
 void add_report(CLI::App& app);
 void add_bench(CLI::App& app);
 void add_config(CLI::App& app);
+void add_plan(CLI::App& app);
 void add_schemes(CLI::App& app);
 void add_probe(CLI::App& app);
 void add_inspect(CLI::App& app);

@@ -48,6 +48,13 @@ class Group {
 // values[i] becomes the sum of all ranks' values[i].
 void sum(Group& group, std::span<float> values);
 void sum(Group& group, std::span<double> values);
+// The same where rank r owns values[borders[r]] to values[borders[r + 1]], and needs the sums of these alone: what
+// other ranks own is left as it was.
+void sum_own(Group& group, std::span<float> values, std::span<const int64_t> borders);
+void sum_own(Group& group, std::span<double> values, std::span<const int64_t> borders);
+// What every rank owns, to all.
+void share_own(Group& group, std::span<float> values, std::span<const int64_t> borders);
+void share_own(Group& group, std::span<double> values, std::span<const int64_t> borders);
 // Every rank's text, in the order of the ranks.
 std::vector<std::string> gather(Group& group, const std::string& text);
 // Rank 0's text.

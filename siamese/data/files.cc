@@ -63,6 +63,11 @@ std::vector<fs::path> files_matching(const std::string& pattern) {
   return files;
 }
 
+// What text-small trains on unless told otherwise; it does not come with the program.
+std::string how_to_fetch(const std::string& entry) {
+  return entry == "data/english" ? "; `python3 tools/real_data.py english` fetches it" : "";
+}
+
 }  // namespace
 
 std::string found_below(const std::string& base, const std::string& path) {
@@ -115,7 +120,8 @@ std::vector<fs::path> expand_files(const std::string& key, const std::vector<std
     } else {
       found = files_matching(entry);
       if (found.empty()) {
-        throw DataError(fmt::format("{}: no file, folder or match for '{}'{}", key, entry, looked_for(base, entry)));
+        throw DataError(fmt::format("{}: no file, folder or match for '{}'{}{}", key, entry, looked_for(base, entry),
+                                    how_to_fetch(entry)));
       }
     }
     files.insert(files.end(), found.begin(), found.end());

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "siamese/comm/group.h"
 #include "siamese/data/batches.h"
 #include "siamese/eval/baseline.h"
 #include "siamese/models/vit.h"
@@ -21,8 +22,9 @@ struct Classification {
 constexpr int64_t kMostConfused = 100;
 
 // The first `samples` images of the set, or all of it when it is smaller, `rows` in one forward pass. Of equal logits
-// the lower class counts as the earlier guess. `baseline`, if given, sees the images too.
+// the lower class counts as the earlier guess. `baseline`, if given, sees the images too. `group`: ranks that share the
+// passes; all of them call it and get the same (passes.h).
 Classification classify(const models::VisionTransformer& model, const data::Batches& source, int64_t rows,
-                        int64_t samples, Baseline* baseline = nullptr);
+                        int64_t samples, Baseline* baseline = nullptr, comm::Group* group = nullptr);
 
 }  // namespace siamese::eval

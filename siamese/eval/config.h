@@ -59,8 +59,8 @@ struct EvalConfig {
     visit("task_limit", self.task_limit,
           {"only the first so many documents of each task; 0 = all", models::for_text(), config::with({"eval.tasks"})});
     visit("tokenizer", self.tokenizer,
-          {"tokenizer.json that turns tasks into tokens, or a folder that has one", models::for_text(),
-           config::with({"eval.tasks"})});
+          {"tokenizer.json that turns tasks into tokens, or a folder that has one; empty = that of the run",
+           models::for_text(), config::with({"eval.tasks"})});
   }
 
   // With steps of `batch` samples.

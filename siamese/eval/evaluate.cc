@@ -38,7 +38,7 @@ double bits_per_byte(double loss, double bytes_per_token) { return loss * std::n
 void measure_held_out(const Subject& subject, const EvalConfig& config, const HeldOutSamples& first, Baseline& baseline,
                       Evaluation& result) {
   const auto measure = [&](const HeldOutSamples& samples, Baseline* of) {
-    return held_out_loss(subject.model, samples.from(), subject.rows, samples.count(), of);
+    return held_out_loss(subject.model, samples.from(), subject.rows, samples.count(), of, subject.group);
   };
   if (subject.sets == nullptr || subject.sets->front().name.empty()) {
     result.held_out = measure(first, &baseline);
@@ -174,7 +174,7 @@ Evaluation evaluate(const Subject& subject, const EvalConfig& config) {
   if (const auto* const vit = dynamic_cast<const models::VisionTransformer*>(&subject.model)) {
     result.of_images = true;
     result.class_names = data::class_names(subject.data);
-    result.classification = classify(*vit, held_out.from(), subject.rows, held_out.count(), &baseline);
+    result.classification = classify(*vit, held_out.from(), subject.rows, held_out.count(), &baseline, subject.group);
     result.held_out.loss = result.classification->loss;
     result.held_out.targets = static_cast<double>(result.classification->count);
     result.baseline = baseline.loss();
@@ -182,6 +182,7 @@ Evaluation evaluate(const Subject& subject, const EvalConfig& config) {
   }
   measure_held_out(subject, config, held_out, baseline, result);
   result.baseline = baseline.loss();
+  if (subject.group != nullptr && !subject.group->leads()) return result;
   if (const auto* const dit = dynamic_cast<const models::DiffusionTransformer*>(&subject.model)) {
     result.of_images = true;
     if (config.samples > 0) result.samples = draw_and_judge(*dit, subject, config, held_out);

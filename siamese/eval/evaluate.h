@@ -84,6 +84,9 @@ struct Subject {
   // Where held_out is the first of several sets, or the bytes of its text are known.
   const std::vector<data::HeldOutSet>* sets = nullptr;
   const Words* words = nullptr;  // reads config.prompts; null: they are left out
+  // Ranks that evaluate together: all of them call it, each with the same weights. They share the passes over held-out
+  // samples; what is drawn, generated or asked, rank 0 does alone, and rank 0's result is the one.
+  comm::Group* group = nullptr;
 };
 
 // Problems do not depend on the run's seed either.

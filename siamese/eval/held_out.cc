@@ -8,31 +8,35 @@
 #include <c10/core/GradMode.h>
 
 #include "siamese/eval/inputs.h"
+#include "siamese/eval/passes.h"
 #include "siamese/ops/operand.h"
 #include "siamese/ops/reduce.h"
 
 namespace siamese::eval {
 
 HeldOut held_out_loss(const models::Model& model, const data::Batches& source, int64_t rows, int64_t samples,
-                      Baseline* baseline) {
+                      Baseline* baseline, comm::Group* group) {
   const c10::NoGradGuard no_grad;
   const ops::RoundWeightsOnce rounded;
   if (source.samples() > 0) samples = std::min(samples, source.samples());
   HeldOut result;
-  double sum = 0;
+  Passes passes(group);
   for (int64_t first = 0; first < samples; first += rows) {
     const data::Batch batch = source.batch(static_cast<uint64_t>(first), std::min(rows, samples - first));
     if (baseline != nullptr) baseline->add(batch);
+    result.targets += total_weight(batch);
+    if (!passes.next_is_mine()) continue;
     const models::Losses losses = model.losses(to_inputs(batch), {});
     std::vector<at::Tensor> terms = {losses.loss};
     for (const auto& term : losses.extra) terms.push_back(term.second);
-    const std::vector<double> numbers = ops::read_numbers(terms);
+    passes.set(ops::read_numbers(terms));
+    if (!batch.shape.is_image() || !result.terms.empty()) continue;
+    for (const auto& term : losses.extra) result.terms.emplace_back(term.first, 0.0);
+  }
+  double sum = 0;
+  for (const std::vector<double>& numbers : passes.all()) {
     sum += numbers[0];
-    result.targets += total_weight(batch);
-    for (size_t i = 0; batch.shape.is_image() && i < losses.extra.size(); ++i) {
-      if (first == 0) result.terms.emplace_back(losses.extra[i].first, 0.0);
-      result.terms[i].second += numbers[i + 1];
-    }
+    for (size_t i = 0; i < result.terms.size(); ++i) result.terms[i].second += numbers[i + 1];
   }
   for (auto& term : result.terms) term.second /= result.targets;
   result.loss = result.targets > 0 ? sum / result.targets : std::numeric_limits<double>::quiet_NaN();

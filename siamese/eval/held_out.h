@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "siamese/comm/group.h"
 #include "siamese/data/batches.h"
 #include "siamese/eval/baseline.h"
 #include "siamese/models/model.h"
@@ -19,8 +20,8 @@ struct HeldOut {
 };
 
 // The first `samples` samples of the set, or all of it when it is smaller, `rows` in one forward pass. `baseline`, if
-// given, sees them too.
+// given, sees them too. `group`: ranks that share the passes; all of them call it and get the same (passes.h).
 HeldOut held_out_loss(const models::Model& model, const data::Batches& source, int64_t rows, int64_t samples,
-                      Baseline* baseline = nullptr);
+                      Baseline* baseline = nullptr, comm::Group* group = nullptr);
 
 }  // namespace siamese::eval

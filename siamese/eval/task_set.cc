@@ -211,12 +211,8 @@ class Gathering {
   std::unordered_map<int64_t, size_t> places_;
 };
 
-void read_config(const fs::path& folder, TaskSet& set) {
-  std::error_code error;
-  const fs::path whole = fs::weakly_canonical(folder, error);
-  const std::string own = (error ? folder : whole).filename().string();
+void read_config(const fs::path& file, const std::string& own, TaskSet& set) {
   set.name = own;
-  const fs::path file = folder / kConfig;
   if (!is_file(file)) return;
   const Json config = io::read_json(io::read_file(file), file.string());
   const Line line(config, file.string());
@@ -260,10 +256,18 @@ std::vector<fs::path> find_task_sets(const fs::path& folder) {
 }
 
 TaskSet read_task_set(const fs::path& folder, int64_t limit) {
+  const fs::path requests = requests_file(folder);
+  if (requests.empty()) throw DataError(folder.string() + ": holds no requests.jsonl or requests.jsonl.gz");
+  std::error_code error;
+  const fs::path whole = fs::weakly_canonical(folder, error);
+  return read_task_files(requests, folder / kConfig, (error ? folder : whole).filename().string(), limit);
+}
+
+TaskSet read_task_files(const fs::path& requests, const fs::path& config, const std::string& folder_name,
+                        int64_t limit) {
   TaskSet set;
-  set.file = requests_file(folder);
-  if (set.file.empty()) throw DataError(folder.string() + ": holds no requests.jsonl or requests.jsonl.gz");
-  read_config(folder, set);
+  set.file = requests;
+  read_config(config, folder_name, set);
   const auto stream = io::open_bytes(set.file);
   io::LineReader reader(*stream, kLongestLine);
   Gathering gathering(set);

@@ -56,5 +56,8 @@ std::vector<std::filesystem::path> find_task_sets(const std::filesystem::path& f
 
 // DataError naming file and line. `limit`: only the first so many documents (0: all).
 TaskSet read_task_set(const std::filesystem::path& folder, int64_t limit = 0);
+// The same of files wherever they lie, in a folder called `folder_name`; `config` need not be there.
+TaskSet read_task_files(const std::filesystem::path& requests, const std::filesystem::path& config,
+                        const std::string& folder_name, int64_t limit = 0);
 
 }  // namespace siamese::eval

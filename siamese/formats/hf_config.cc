@@ -130,8 +130,9 @@ void read_llama(HfReader& reader) {
   read_rope(reader);
 }
 
-// Attention that looks back on a window only is attention to all in a context no longer than it. Which blocks have it
-// (layer_types, max_window_layers) then does not matter.
+// Attention that looks back on a window only is attention to all in a context no longer than it. In a longer one
+// Mistral's blocks all have it; which of Qwen's (layer_types, max_window_layers) does not matter in the context that is
+// said here.
 int64_t read_window(Layout layout, HfReader& reader) {
   const json* const window = reader.find("sliding_window");
   const json* const used = reader.find("use_sliding_window");
@@ -140,6 +141,10 @@ int64_t read_window(Layout layout, HfReader& reader) {
   const auto tokens = window->get<int64_t>();
   const json* const context = reader.find("max_position_embeddings");
   if (context != nullptr && *context <= tokens) return 0;
+  if (layout == Layout::hf_mistral) {
+    reader.put("window", config::print(tokens));
+    return 0;
+  }
   reader.put("context", config::print(tokens));
   return tokens;
 }
@@ -286,7 +291,7 @@ std::string hf_config_text(Layout layout, const models::ModelConfig& config, std
   if (layout == Layout::hf_qwen2) {
     text.update({{"use_sliding_window", false}, {"sliding_window", nullptr}});
   } else if (layout == Layout::hf_mistral) {
-    text["sliding_window"] = nullptr;
+    text["sliding_window"] = config.window > 0 ? nlohmann::ordered_json(config.window) : nlohmann::ordered_json();
   } else {
     text.update({{"attention_bias", false}, {"mlp_bias", false}});
   }

@@ -15,8 +15,9 @@ namespace siamese::formats {
 struct HfConfig {
   config::Value model;     // keys of the model section that it says
   config::Value defaults;  // those that it leaves to the package: old files have no rope_theta and mean 10000
-  int64_t window = 0;  // tokens that attention looks back on at most (sliding_window), which we have not: a context of
-                       // so many is not changed by it, and `model` has no longer one. 0: all
+  // hf-qwen2: tokens that some of the blocks look back on at most (sliding_window); ours have one window. A context of
+  // so many is not changed by it, and `model` has no longer one. 0: all
+  int64_t window = 0;
 };
 
 // `file` is what errors call it, DataError. All but hf-gpt2 and hf share their keys; a `model_type` of

@@ -1,5 +1,8 @@
 // The names of the transformers package, and of a public hybrid SiameseNorm model in its style. Linear weights are
 // [out, in] but for GPT-2's, whose Conv1D holds [in, out].
+#include <algorithm>
+#include <array>
+
 #include "siamese/formats/tables.h"
 
 namespace siamese::formats {
@@ -34,31 +37,22 @@ constexpr Setting kHfLlamaDocumented[] = {{"norm_eps", "1e-06"}};
 constexpr std::string_view kHfRotaryTables[] = {"model.layers.*.self_attn.rotary_emb.inv_freq",
                                                 "model.rotary_emb.inv_freq"};
 
+// A table and one entry more.
+template <class Entry, size_t kCount>
+constexpr std::array<Entry, kCount + 1> with(const Entry (&table)[kCount], const Entry& more) {
+  std::array<Entry, kCount + 1> all{};
+  std::copy(std::begin(table), std::end(table), all.begin());
+  all.back() = more;
+  return all;
+}
+
 // Llama with biases of q, k and v.
-constexpr Rule kHfQwen2[] = {
-    {"embedding.weight", {"model.embed_tokens.weight"}},
-    {"blocks.*.attention_junction.norm.weight", {"model.layers.*.input_layernorm.weight"}},
-    {"blocks.*.attention.qkv.weight",
-     {"model.layers.*.self_attn.q_proj.weight", "model.layers.*.self_attn.k_proj.weight",
-      "model.layers.*.self_attn.v_proj.weight"},
-     Form::qkv},
-    {"blocks.*.attention.qkv.bias",
-     {"model.layers.*.self_attn.q_proj.bias", "model.layers.*.self_attn.k_proj.bias",
-      "model.layers.*.self_attn.v_proj.bias"},
-     Form::qkv},
-    {"blocks.*.attention.out.weight", {"model.layers.*.self_attn.o_proj.weight"}},
-    {"blocks.*.ffn_junction.norm.weight", {"model.layers.*.post_attention_layernorm.weight"}},
-    {"blocks.*.ffn.in.weight",
-     {"model.layers.*.mlp.up_proj.weight", "model.layers.*.mlp.gate_proj.weight"},
-     Form::up_gate},
-    {"blocks.*.ffn.out.weight", {"model.layers.*.mlp.down_proj.weight"}},
-    {"close.norm.weight", {"model.norm.weight"}},
-    {"head.weight", {"lm_head.weight"}},
-};
-constexpr Setting kHfQwen2Fixed[] = {
-    {"family", "lm"},  {"residual", "pre"},  {"ffn", "swiglu"}, {"positions", "rope"},
-    {"bias", "false"}, {"qkv_bias", "true"}, {"norm", "rms"},   {"attention_norm", "scheme", "none"},
-};
+constexpr auto kHfQwen2 =
+    with(kHfLlama, Rule{"blocks.*.attention.qkv.bias",
+                        {"model.layers.*.self_attn.q_proj.bias", "model.layers.*.self_attn.k_proj.bias",
+                         "model.layers.*.self_attn.v_proj.bias"},
+                        Form::qkv});
+constexpr auto kHfQwen2Fixed = with(kHfLlamaFixed, Setting{"qkv_bias", "true"});
 
 // The norms stand on the outputs of the branches; those of q and k span all heads.
 constexpr Rule kHfOlmo2[] = {

@@ -119,6 +119,11 @@ void check_export(Layout layout, const models::ModelConfig& config) {
                      ", with any options, for layout " + std::string(enum_text(layout)) + ", got " + config.residual +
                      ": the Python package siamesenorm loads a model of any scheme into transformers");
   }
+  const bool holds_window = layout == Layout::siamese || layout == Layout::hf_mistral;
+  if (!holds_window && config.window > 0 && config.window < config.context) {
+    throw UsageError("model.window: expected 0, or at least model.context (" + std::to_string(config.context) +
+                     "), for layout " + std::string(enum_text(layout)) + ", got " + std::to_string(config.window));
+  }
   if (table.all_kv_heads && config.kv_heads != config.heads) {
     throw UsageError("model.kv_heads: expected " + std::to_string(config.heads) + " (model.heads) for layout " +
                      std::string(enum_text(layout)) + ", got " + std::to_string(config.kv_heads));

@@ -53,6 +53,32 @@ std::vector<int64_t> complete_steps(const fs::path& run_dir, CheckpointUse use) 
 
 }  // namespace
 
+std::string shard_name(std::string_view file, int rank, int ranks) {
+  const std::string_view stem = file.substr(0, file.size() - kSafetensorsEnding.size());
+  return fmt::format("{}-{:05}-of-{:05}{}", stem, rank + 1, ranks, kSafetensorsEnding);
+}
+
+std::string index_name(std::string_view file) { return fmt::format("{}.index.json", file); }
+
+bool is_shard_or_index(std::string_view name) {
+  constexpr std::string_view kShape = "-00000-of-00000";
+  for (const auto file : {kModelFile, kOptimFile, kAverageFile}) {
+    if (name == index_name(file)) return true;
+    const std::string_view stem = file.substr(0, file.size() - kSafetensorsEnding.size());
+    if (name.size() != file.size() + kShape.size() || !name.starts_with(stem) || !name.ends_with(kSafetensorsEnding))
+      continue;
+    const std::string_view numbers = name.substr(stem.size(), kShape.size());
+    const auto fits = [](char got, char shape) { return shape == '0' ? got >= '0' && got <= '9' : got == shape; };
+    if (std::equal(numbers.begin(), numbers.end(), kShape.begin(), fits)) return true;
+  }
+  return false;
+}
+
+fs::path file_or_index(const fs::path& folder, std::string_view file) {
+  const fs::path index = folder / index_name(file);
+  return !is_there(folder / file) && is_there(index) ? index : folder / file;
+}
+
 std::string checkpoint_name(int64_t step) {
   SIAMESE_INVARIANT(step >= 0);
   return fmt::format("{}{}", kStepPrefix, step);
@@ -95,7 +121,7 @@ std::vector<std::string> missing_files(const fs::path& checkpoint, CheckpointUse
   need(kConfigFile);
   if (!has(kModelIndexFile)) need(kModelFile);
   if (use == CheckpointUse::resume) {
-    need(kOptimFile);
+    if (!has(index_name(kOptimFile))) need(kOptimFile);
     need(kTrainerFile);
     if (has(kTrainerFile)) {
       for (const std::string& file : further_files(checkpoint / kTrainerFile)) need(file);

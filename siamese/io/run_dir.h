@@ -5,7 +5,8 @@
 //   tasks/step{N}/          *.jsonl, what `siamese eval --tasks` asked of a checkpoint and what came of it
 //   step{N}/                config.yaml  model.safetensors  optim.safetensors  trainer.json; stands alone
 //                           ema.safetensors too, when averaged weights are kept, and tokenizer.json, when the run
-//                           has one; trainer.json then names them in `files`
+//                           has one; trainer.json then names them in `files`. Of several ranks, shards with an index
+//                           stand in the place of each .safetensors file
 // and of the folder of a sweep, which holds run directories:
 //   sweep.json  recorded.jsonl  report.html
 #pragma once
@@ -36,6 +37,15 @@ inline constexpr std::string_view kTrainerFile = "trainer.json";
 inline constexpr std::string_view kTokenizerFile = "tokenizer.json";
 inline constexpr std::string_view kSweepFile = "sweep.json";
 inline constexpr std::string_view kRecordedFile = "recorded.jsonl";
+
+// Of a file of tensors that several ranks wrote: "optim.safetensors" -> "optim-00001-of-00004.safetensors" of rank 0,
+// and "optim.safetensors.index.json".
+std::string shard_name(std::string_view file, int rank, int ranks);
+std::string index_name(std::string_view file);
+// Whether a name is one of these, for one of the files of a checkpoint.
+bool is_shard_or_index(std::string_view name);
+// The file of that name in a folder, or its index, where that is there instead.
+std::filesystem::path file_or_index(const std::filesystem::path& folder, std::string_view file);
 
 std::string checkpoint_name(int64_t step);                      // 500 -> "step500"
 std::optional<int64_t> checkpoint_step(std::string_view name);  // "step500" -> 500; nullopt for any other text

@@ -1,6 +1,6 @@
 // Attention from the projected q, k, v to what the output projection reads, one head at a time:
 //   q, k, v  each head's rows of qkv, with RMSNorm where there is a gain (kernels/rms_norm.h), then RoPE on q and k
-//   s_ij = q_i . k_j / sqrt(D),  j <= i when causal
+//   s_ij = q_i . k_j / sqrt(D),  j <= i when causal, and j > i - window where there is one
 //   lse_i = log sum_j exp(s_ij)
 //   p_ij = exp(s_ij - lse_i)
 //   out_i = sum_j p_ij v_j
@@ -35,6 +35,7 @@ struct AttentionShape {
   int64_t head_dim = 0;
   bool causal = true;
   float eps = 0;
+  int64_t window = 0;  // tokens that a token sees, itself among them; 0: all before it. Only when causal
 
   int64_t tasks() const { return batch * kv_heads; }
 };

@@ -11,9 +11,6 @@
 HWY_BEFORE_NAMESPACE();
 namespace siamese::kernels::HWY_NAMESPACE {
 
-// Keys whose sums are one piece of a shared task: whole tiles of any height.
-inline constexpr int64_t kKeyPart = 2 * kBlockUnit;
-
 // dout's row into scratch, zero padded; returns its product with out's.
 template <class T>
 HWY_INLINE float gradient_row(const T* HWY_RESTRICT d_out, const T* HWY_RESTRICT out, int64_t dim, int64_t padded,
@@ -105,7 +102,7 @@ HWY_INLINE void queue_next_rows(const Block& block, const HeadGradient<T>& head,
   queue.spread(2 * block.tiles_across_keys());
 }
 
-// p = 2^(s - lse), both in powers of two; 0 past the diagonal. Static, as the next: else its
+// p = 2^(s - lse), both in powers of two; 0 past the diagonal and before the window. Static, as the next: else its
 // lambda is a symbol that the linker may replace, which costs a call for each vector (2 % of backward).
 template <class Block>
 static HWY_INLINE void recompute_p(const Block& block, const float* k_columns, const BlockRows& rows,
@@ -116,11 +113,15 @@ static HWY_INLINE void recompute_p(const Block& block, const float* k_columns, c
   float* const p = rows.p;
   const float* const lse = rows.lse;
   const int64_t first = block.first;
+  const int64_t begin = block.begin;
   const int64_t stride = block.at.keys;
-  block.across_keys(rows.q, k_columns, queue, [&](int64_t row, int64_t key, FloatVector value) HWY_ATTR {
+  block.across_keys(rows.q, k_columns, queue, [&](int64_t row, int64_t column, FloatVector value) HWY_ATTR {
     auto share = exp2_of_negative(hn::Sub(value, hn::Set(d, lse[row])));
+    const int64_t key = begin + column;
     const int64_t seen = task.keys_before(first + row + 1);
+    const int64_t from = task.first_key(first + row);
     if (key + lanes() > seen) share = hn::IfThenElseZero(lanes_before(key, seen), share);
+    if (key < from) share = hn::IfThenZeroElse(lanes_before(key, from), share);
     hn::StoreU(share, d, p + row * stride + key);
   });
 }
@@ -130,8 +131,8 @@ template <class Block>
 static HWY_INLINE void score_gradients(const Block& block, const float* v_columns, const BlockRows& rows,
                                        PrefetchQueue& queue) {
   const Floats d;
-  const float* const p = rows.p;
-  float* const ds = rows.ds;
+  const float* const p = rows.p + block.begin;
+  float* const ds = rows.ds + block.begin;
   const float* const delta = rows.delta;
   const int64_t stride = block.at.keys;
   block.across_keys(rows.d_out, v_columns, queue, [&](int64_t row, int64_t key, FloatVector value) HWY_ATTR {

@@ -46,6 +46,9 @@ inline constexpr int64_t kBlockUnit = 24;
 inline constexpr int64_t kBlockUnits = 4;
 inline constexpr int64_t kBlockScores = 52 * 1024;
 inline constexpr int64_t kTransposeRows = 4;
+// Keys whose sums are one piece of a shared task, and in whose units a block leaves out those before its window: whole
+// tiles of any height, so that tiles lie the same whatever the range.
+inline constexpr int64_t kKeyPart = 2 * kBlockUnit;
 
 HWY_INLINE int64_t lanes() { return static_cast<int64_t>(hn::Lanes(Floats())); }
 HWY_INLINE int64_t in_vectors(int64_t floats) { return (floats + lanes() - 1) / lanes(); }
@@ -127,7 +130,8 @@ struct Task {
         group(s.heads / s.kv_heads),
         qkv_stride((s.heads + 2 * s.kv_heads) * s.head_dim),
         out_stride(s.heads * s.head_dim),
-        causal(s.causal) {
+        causal(s.causal),
+        window(s.causal && s.window > 0 ? s.window : s.tokens) {
     const int64_t sample = task / s.kv_heads;
     const int64_t kv_head = task % s.kv_heads;
     const int64_t base = sample * tokens * qkv_stride;
@@ -145,10 +149,13 @@ struct Task {
 
   // How many keys the query rows before `row` see at most.
   int64_t keys_before(int64_t row) const { return causal ? row : tokens; }
+  // The first key that a query row sees.
+  int64_t first_key(int64_t row) const { return causal ? std::max<int64_t>(0, row + 1 - window) : 0; }
 
   int64_t tokens, dim, group;
   int64_t qkv_stride, out_stride;
   bool causal;
+  int64_t window;
   int64_t q, k, v, out, lse;  // offsets of the first head's first row
   float scale;
   HeadRows q_rows, k_rows, v_rows;
@@ -205,7 +212,9 @@ HWY_INLINE void zero_past_tokens(const Task& task, float* columns, int64_t keys)
 #endif
 
 // The query rows [first, first + rows) of one head and their products. Each product skips what causality makes zero, in
-// whole tiles: a tile on the diagonal computes across it, and what it finds there has to be zero or masked.
+// whole tiles: a tile on the diagonal computes across it, and what it finds there has to be zero or masked. So with
+// what lies before the window of every row, in whole parts: the keys of a block begin at `begin`. (Not so of pairs,
+// where two keys lie in one lane: there all are computed, and masked.)
 template <bool kPairs>
 struct BlockOf {
 #if SIAMESE_KERNELS_BFLOAT16_PAIRS
@@ -219,13 +228,15 @@ struct BlockOf {
   const Task& task;
   const Scratch& at;
   int64_t first, rows;
-  int64_t keys;  // seen by any of its rows
+  int64_t begin;  // the first key that is computed with
+  int64_t keys;   // seen by any of its rows
 
   BlockOf(const Task& its_task, const Scratch& scratch, int64_t first_row)
       : task(its_task),
         at(scratch),
         first(first_row),
         rows(std::min(at.block, task.tokens - first)),
+        begin(kPairs ? 0 : task.first_key(first) / kKeyPart * kKeyPart),
         keys(task.keys_before(first + rows)) {}
 
   // How many columns of row i of p or ds a product may read; those past the diagonal must be zero.
@@ -243,17 +254,18 @@ struct BlockOf {
   }
   int64_t tiles_across_keys() const {
     constexpr int64_t kHeight = kTileRows<kTileVectors>;
-    return (rows + kHeight - 1) / kHeight * ((in_vectors(keys) + kTileVectors - 1) / kTileVectors);
+    return (rows + kHeight - 1) / kHeight * ((in_vectors(keys - begin) + kTileVectors - 1) / kTileVectors);
   }
 
-  // [rows, keys] = q k^T, or with d_out and v for them: from rows and columns, a sum over D.
+  // [rows, begin ... keys] = q k^T, or with d_out and v for them: from rows and columns, a sum over D. store() is told
+  // the key from `begin` on.
   template <class Store>
   HWY_INLINE void across_keys(const float* q, const float* columns, PrefetchQueue& queue, const Store& store) const {
     tile_product<Multiply>(
-        rows, in_vectors(keys), BroadcastMatrix{q, at.dim, 1}, RowMatrix{columns, at.keys},
+        rows, in_vectors(keys - begin), BroadcastMatrix{q, at.dim, 1}, RowMatrix{columns + begin, at.keys},
         [&](int64_t row, int64_t count) HWY_ATTR {
           queue.prefetch_part();
-          return TileRange{0, steps(task.dim), in_vectors(task.keys_before(first + row + count))};
+          return TileRange{0, steps(task.dim), in_vectors(task.keys_before(first + row + count) - begin)};
         },
         store);
   }
@@ -261,26 +273,27 @@ struct BlockOf {
   template <class Store>
   HWY_INLINE void over_keys(const float* p, const float* k, const Store& store) const {
     tile_product<Multiply>(
-        rows, at.dim / lanes(), BroadcastMatrix{p, at.keys, 1}, RowMatrix{k, at.dim},
+        rows, at.dim / lanes(), BroadcastMatrix{p + begin, at.keys, 1}, RowMatrix{k + begin * at.dim, at.dim},
         [&](int64_t row, int64_t count) HWY_ATTR {
-          return TileRange{0, steps(task.keys_before(first + row + count)), at.dim / lanes()};
+          return TileRange{0, steps(task.keys_before(first + row + count) - begin), at.dim / lanes()};
         },
         store);
   }
-  // sum[keys, D] += ds^T q, or p^T d_out: a sum over the block's rows, for the keys [begin, end) that it sees. begin:
-  // whole units, so that tiles lie the same whatever the range.
-  HWY_INLINE void over_rows(const float* p, const float* q, float* sum, int64_t begin, int64_t end) const {
-    const int64_t count = std::min(end, keys) - begin;
+  // sum[keys, D] += ds^T q, or p^T d_out: a sum over the block's rows, for the keys from `from` (whole parts) to `to`
+  // that it sees.
+  HWY_INLINE void over_rows(const float* p, const float* q, float* sum, int64_t from, int64_t to) const {
+    const int64_t least = std::max(from, begin);
+    const int64_t count = std::min(to, keys) - least;
     if (count <= 0) return;
     tile_product<Multiply>(
-        count, at.dim / lanes(), BroadcastMatrix{p + begin, 1, at.keys}, RowMatrix{q, at.dim},
+        count, at.dim / lanes(), BroadcastMatrix{p + least, 1, at.keys}, RowMatrix{q, at.dim},
         [&](int64_t key, int64_t) HWY_ATTR {
-          return TileRange{task.causal ? std::max<int64_t>(0, begin + key - first) / kTerms : 0, steps(rows),
+          return TileRange{task.causal ? std::max<int64_t>(0, least + key - first) / kTerms : 0, steps(rows),
                            at.dim / lanes()};
         },
         [&](int64_t key, int64_t col, FloatVector value) HWY_ATTR {
-          float* const to = sum + (begin + key) * at.dim + col;
-          hn::StoreU(hn::Add(hn::LoadU(Floats(), to), value), Floats(), to);
+          float* const at_key = sum + (least + key) * at.dim + col;
+          hn::StoreU(hn::Add(hn::LoadU(Floats(), at_key), value), Floats(), at_key);
         });
   }
 };

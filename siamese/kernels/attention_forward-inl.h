@@ -11,15 +11,31 @@
 HWY_BEFORE_NAMESPACE();
 namespace siamese::kernels::HWY_NAMESPACE {
 
+// Zeros for the keys before a row's window, in whole vectors, and what becomes zero in the vector that it begins in.
+// Returns where that begins.
+template <class Block>
+HWY_INLINE int64_t hide_before_window(const Block& block, int64_t i, float* row) {
+  const int64_t first_key = block.task.first_key(block.first + i);
+  const int64_t from = first_key / lanes() * lanes();
+  for (int64_t key = block.begin; key < from; ++key) row[key] = 0;
+  for (int64_t key = from; key < first_key; ++key) row[key] = -std::numeric_limits<float>::infinity();
+  return from;
+}
+
 // p up to its sum: scores -> their powers of two, relative to the row's largest; sum -> 1 / the row's sum of them. One
 // step for all rows, then the next: a row's reduction takes long to end, but others' can start.
 template <class Block>
 HWY_INLINE void softmax_rows(const Block& block, float* p, float* max, float* sum, float* lse) {
   const auto seen = [&](int64_t i) { return block.task.keys_before(block.first + i + 1); };
+  const auto from = [&](int64_t i) { return block.task.first_key(block.first + i) / lanes() * lanes(); };
   const int64_t stride = block.at.keys;
-  for (int64_t i = 0; i < block.rows; ++i) max[i] = row_max(p + i * stride, seen(i));
   for (int64_t i = 0; i < block.rows; ++i) {
-    sum[i] = row_exp2(p + i * stride, seen(i), block.columns_read(i), max[i]);
+    const int64_t start = hide_before_window(block, i, p + i * stride);
+    max[i] = row_max(p + i * stride + start, seen(i) - start);
+  }
+  for (int64_t i = 0; i < block.rows; ++i) {
+    const int64_t start = from(i);
+    sum[i] = row_exp2(p + i * stride + start, seen(i) - start, block.columns_read(i) - start, max[i]);
   }
   for (int64_t i = 0; i < block.rows; ++i) {
     lse[i] = (max[i] + std::log2(sum[i])) * kLn2;
@@ -68,7 +84,7 @@ void forward_block(const Task& task, const Scratch& at, const HeadForward<T>& he
   PrefetchQueue queue(task.dim);
   queue_next_rows(block, head, queue);
   block.across_keys(q, of_task + at.k_columns, queue, [&](int64_t row, int64_t key, FloatVector value) HWY_ATTR {
-    hn::StoreU(value, d, p + row * at.keys + key);
+    hn::StoreU(value, d, p + row * at.keys + block.begin + key);
   });
   softmax_rows(block, p, max, sum, head.lse + first);
 #if SIAMESE_KERNELS_BFLOAT16_PAIRS

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "siamese/kernels/cached_attention.cc"
@@ -73,6 +74,7 @@ struct Task {
         group(shape.heads / shape.kv_heads),
         past(cache.past[sample]),
         capacity(cache.capacity),
+        window(shape.window > 0 ? std::min(shape.window, cache.capacity) : cache.capacity),
         row((shape.heads + 2 * shape.kv_heads) * dim),
         keys(cache.keys + index * capacity * dim),
         values(cache.values + index * capacity * dim) {
@@ -94,21 +96,33 @@ struct Task {
     head_row(v_rows, v + token * row, token, values + slot * dim);
   }
 
+  // In a ring the tokens of a window may stand in two places: then all are scored, and those before it do not count.
+  void hide_before_window(int64_t position, float* scores) const {
+    for (int64_t slot = 0; slot < capacity; ++slot) {
+      const int64_t age = (position - slot) % capacity;  // position >= capacity > slot
+      if (age >= window) scores[slot] = -std::numeric_limits<float>::infinity();
+    }
+  }
+
   // What the query heads of one token make of the tokens it sees.
   void attend(const Scratch& at, int64_t token, float* out, float* scratch) const {
     float* const queries = scratch;
     float* const scores = scratch + at.scores;
-    const int64_t seen = std::min(past + token + 1, capacity);
+    const int64_t position = past + token;
+    const bool ring = position >= capacity;
+    const int64_t first = ring ? 0 : std::max<int64_t>(0, position + 1 - window);
+    const int64_t seen = ring ? capacity : position + 1 - first;
     for (int64_t h = 0; h < group; ++h) head_row(q_rows, q + token * row + h * dim, token, queries + h * dim);
-    dot_products(queries, group, dim, keys, dim, scores, at.keys, seen);
+    dot_products(queries, group, dim, keys + first * dim, dim, scores, at.keys, seen);
     for (int64_t h = 0; h < group; ++h) {
       float* const p = scores + h * at.keys;
+      if (ring && window < capacity) hide_before_window(position, p);
       const float sum = row_exp2(p, seen, seen, row_max(p, seen));
-      mix_values(p, values, seen, dim, 1 / sum, out + h * dim);
+      mix_values(p, values + first * dim, seen, dim, 1 / sum, out + h * dim);
     }
   }
 
-  int64_t dim, sample, head, group, past, capacity;
+  int64_t dim, sample, head, group, past, capacity, window;
   int64_t row;  // floats of qkv from token to token
   float* keys;
   float* values;

@@ -7,9 +7,9 @@
 //   past          [B]: tokens of each sequence before these
 //   cos, sin      [T, D / 2] of all samples, or of each (angles_stride floats further); half rotation
 //   out           [B, T, H D]
-// A token sees itself and those before it, at most `capacity` in all: past the end the cache is a ring and the oldest
-// token is forgotten. So T > 1 must fit without going round: past + T <= capacity.
-// A task is one key/value head of one sample (task = b Hkv + head): tasks are independent of one another.
+// A token sees itself and those before it, at most `capacity` in all, and at most `window` where the shape has one:
+// past the end the cache is a ring and the oldest token is forgotten. So T > 1 must fit without going round: past + T
+// <= capacity. A task is one key/value head of one sample (task = b Hkv + head): tasks are independent of one another.
 #pragma once
 
 #include <cstdint>

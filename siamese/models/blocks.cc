@@ -12,7 +12,8 @@ Blocks::Blocks(const nn::Scope& root, const Stack& stack, const ModelConfig& con
                                      .bias = config.bias,
                                      .qkv_bias = config.qkv_bias,
                                      .norm_eps = config.norm_eps,
-                                     .causal = !config.sees_images()};
+                                     .causal = !config.sees_images(),
+                                     .window = config.sees_images() ? 0 : config.window};
   const nn::FeedForwardShape dense{config.ffn, config.width, config.ffn_width, config.bias};
   const nn::ExpertsShape experts{.kind = config.ffn,
                                  .width = config.width,

@@ -38,6 +38,7 @@ void check_ranges(const ModelConfig& config) {
   require_size_or_0("ffn_width", config.ffn_width);
   require_size_or_0("vocab", config.vocab, int64_t{1} << 28);
   require_size("context", config.context, int64_t{1} << 24);
+  require_size_or_0("window", config.window, int64_t{1} << 24);
   require_size("experts", config.experts, 4096);
   const bool moe = config.family == Family::moe;
   const int64_t most = moe ? config.experts : 4096;
@@ -131,6 +132,10 @@ void resolve(ModelConfig& config, const DataSizes& data) {
   }
   if (config.family == Family::moe && config.bias) {
     throw UsageError("model.bias: expected false for family moe: experts have no biases");
+  }
+  if (!config.sees_images() && config.window > 0) {
+    require_number("dropout.attention", config.dropout.attention, "0 with model.window",
+                   [](double x) { return x == 0; });
   }
   require_size("context", config.context, int64_t{1} << 24);  // of images it follows from others
   if (config.kv_heads == 0) config.kv_heads = config.heads;

@@ -51,6 +51,7 @@ struct ModelConfig {
   int64_t vocab = 0;
   bool tied = true;
   int64_t context = 256;
+  int64_t window = 0;
   Positions positions = Positions::auto_;
   double rope_theta = 10000;
   std::string rope_scaling = "none";
@@ -85,6 +86,7 @@ struct ModelConfig {
     visit("vocab", self.vocab, {"rows of the embedding; 0 = as many as the data has", for_text()});
     visit("tied", self.tied, {"the head uses the embedding matrix", for_text()});
     visit("context", self.context, {"tokens of one sample; of images it follows from image and patch", for_context()});
+    visit("window", self.window, {"tokens that a token sees, itself among them; 0 = all before it", for_text()});
     visit("positions", self.positions, "position encoding");
     visit("rope_theta", self.rope_theta, {"base of the rotary frequencies", for_rope()});
     visit("rope_scaling", self.rope_scaling,

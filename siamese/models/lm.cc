@@ -192,8 +192,11 @@ double LanguageModel::forward_flops(int64_t batch) const {
   if (config_.tied) weights += static_cast<double>(config_.vocab * config_.width);
   weights -= static_cast<double>(idle_experts());
   const auto tokens = static_cast<double>(config_.context);
-  const double attention =
-      static_cast<double>(config_.blocks * config_.width) * tokens * tokens;  // causal half of 2 x 2
+  // Pairs of tokens that see each other: the causal half, or of it what lies in the window.
+  const auto window =
+      static_cast<double>(config_.window > 0 ? std::min(config_.window, config_.context) : config_.context);
+  const double pairs = tokens * window - window * window / 2;
+  const double attention = 2 * static_cast<double>(config_.blocks * config_.width) * pairs;
   return 2 * static_cast<double>(batch) * (weights * tokens + attention);
 }
 

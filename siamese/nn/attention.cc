@@ -48,8 +48,11 @@ at::Tensor Attention::projected(const at::Tensor& x) const {
 }
 
 ops::AttentionArguments Attention::arguments(const RotaryTables* rotary) const {
-  ops::AttentionArguments arguments{
-      .heads = shape_.heads, .kv_heads = shape_.kv_heads, .causal = shape_.causal, .eps = shape_.norm_eps};
+  ops::AttentionArguments arguments{.heads = shape_.heads,
+                                    .kv_heads = shape_.kv_heads,
+                                    .causal = shape_.causal,
+                                    .window = shape_.window,
+                                    .eps = shape_.norm_eps};
   if (rotary != nullptr) {
     arguments.cos = rotary->cos;
     arguments.sin = rotary->sin;

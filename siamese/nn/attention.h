@@ -29,6 +29,7 @@ struct AttentionShape {
   bool qkv_bias = false;  // of the projection to q, k and v, without those of the output
   double norm_eps = 1e-5;
   bool causal = true;
+  int64_t window = 0;  // tokens that a token sees, itself among them; 0: all before it
 
   int64_t head_dim() const { return width / heads; }
 };

@@ -166,6 +166,7 @@ GradientBuffer::GradientBuffer(const Parameters& parameters) : parameters_(param
   for (const auto& parameter : parameters.list()) expect_type_of_buffer(parameter);
   int64_t begin = 0;
   for (const auto& parameter : parameters.list()) {
+    begins_.push_back(begin);
     if (!parameter.value.requires_grad()) {
       views_.emplace_back();
       continue;

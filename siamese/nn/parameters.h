@@ -108,6 +108,8 @@ class GradientBuffer {
   void zero() const;
   // All gradients in one row, with a few zeros between them.
   const at::Tensor& whole() const { return buffer_; }
+  // Where each parameter's gradient begins in it, in the order of the list; without one, where it would.
+  const std::vector<int64_t>& begins() const { return begins_; }
 
  private:
   void expect_type_of_buffer(const Parameter& parameter) const;
@@ -115,6 +117,7 @@ class GradientBuffer {
   Parameters parameters_;
   at::Tensor buffer_;
   std::vector<at::Tensor> views_;  // in the order of the list; undefined without a gradient
+  std::vector<int64_t> begins_;
 };
 
 // A place in the tree of names: scope.child("blocks").child("0").add("weight", ...) makes "blocks.0.weight".

@@ -48,13 +48,20 @@ Heads heads_of(const at::Tensor& qkv, const AttentionArguments& arguments) {
   return {operand(q), operand(k), operand(v)};
 }
 
+// What a token sees, [tokens, tokens]; nothing where that is all before it.
+std::optional<at::Tensor> mask_of_window(const at::Tensor& q, int64_t window) {
+  const int64_t tokens = q.size(2);
+  if (window == 0 || window >= tokens) return std::nullopt;
+  return at::ones({tokens, tokens}, q.options().dtype(at::kBool)).tril().triu(1 - window);
+}
+
 // [batch, tokens, heads * head_dim]. Outside Python LibTorch's attention knows no meta tensors; the shape is q's.
-at::Tensor mixed(const Heads& of, bool causal) {
-  const at::Tensor out = of.q.is_meta()
-                             ? at::empty_like(of.q)
-                             : at::scaled_dot_product_attention(of.q, of.k, of.v, std::nullopt, /*dropout_p=*/0.0,
-                                                                /*is_causal=*/causal, std::nullopt,
-                                                                /*enable_gqa=*/of.q.size(1) != of.k.size(1));
+at::Tensor mixed(const Heads& of, bool causal, int64_t window) {
+  const auto mask = mask_of_window(of.q, window);
+  const at::Tensor out = of.q.is_meta() ? at::empty_like(of.q)
+                                        : at::scaled_dot_product_attention(of.q, of.k, of.v, mask, /*dropout_p=*/0.0,
+                                                                           /*is_causal=*/causal && !mask, std::nullopt,
+                                                                           /*enable_gqa=*/of.q.size(1) != of.k.size(1));
   return out.transpose(1, 2).reshape({of.q.size(0), of.q.size(2), of.q.size(1) * of.q.size(3)});
 }
 
@@ -63,7 +70,7 @@ at::Tensor mixed(const Heads& of, bool causal) {
 namespace plain {
 
 at::Tensor attention(const at::Tensor& qkv, const AttentionArguments& arguments) {
-  return attention_detail::mixed(attention_detail::heads_of(qkv, arguments), arguments.causal);
+  return attention_detail::mixed(attention_detail::heads_of(qkv, arguments), arguments.causal, arguments.window);
 }
 
 }  // namespace plain
@@ -88,6 +95,9 @@ c10::SymInt check(const char* op, const at::Tensor& qkv, const AttentionArgument
   arguments.require(given.kv_heads >= 1, "kv_heads", "at least 1", std::to_string(given.kv_heads));
   arguments.require(given.heads >= 1 && given.heads % given.kv_heads == 0, "heads",
                     "a multiple of kv_heads " + std::to_string(given.kv_heads), std::to_string(given.heads));
+  arguments.require(given.window == 0 || (given.window > 0 && given.causal), "window",
+                    given.causal ? "0 (all) or more" : "0 where all tokens see one another",
+                    std::to_string(given.window));
   const int64_t all = given.heads + 2 * given.kv_heads;
   arguments.require(qkv.sym_size(2) % all == 0, "qkv",
                     "a last dimension of " + std::to_string(all) + " heads, q, k and v together",
@@ -117,7 +127,7 @@ void check_backward(const at::Tensor& d_out, const at::Tensor& qkv, const at::Te
 
 AttentionArguments arguments_of(const Optional& q_gain, const Optional& k_gain, const Optional& v_gain,
                                 const Optional& cos, const Optional& sin, int64_t heads, int64_t kv_heads, bool causal,
-                                double eps) {
+                                double eps, int64_t window) {
   AttentionArguments arguments;
   arguments.heads = heads;
   arguments.kv_heads = kv_heads;
@@ -128,13 +138,14 @@ AttentionArguments arguments_of(const Optional& q_gain, const Optional& k_gain, 
   arguments.k_gain = or_undefined(k_gain);
   arguments.v_gain = or_undefined(v_gain);
   arguments.eps = eps;
+  arguments.window = window;
   return arguments;
 }
 
 Made plain_made(const at::Tensor& qkv, const AttentionArguments& arguments) {
   const OneThread one_thread;
   const auto heads = attention_detail::heads_of(qkv, arguments);
-  return {attention_detail::mixed(heads, arguments.causal).contiguous(),
+  return {attention_detail::mixed(heads, arguments.causal, arguments.window).contiguous(),
           at::full({heads.q.size(0), heads.q.size(1), heads.q.size(2)}, kNotKept, qkv.options().dtype(wide_type(qkv)))};
 }
 
@@ -165,7 +176,7 @@ AttentionArguments dense(AttentionArguments arguments) {
 // Both of what is dense.
 kernels::AttentionShape shape_of(const at::Tensor& qkv, const AttentionArguments& of) {
   const int64_t head_dim = qkv.size(2) / (of.heads + 2 * of.kv_heads);
-  return {qkv.size(0), qkv.size(1), of.heads, of.kv_heads, head_dim, of.causal, static_cast<float>(of.eps)};
+  return {qkv.size(0), qkv.size(1), of.heads, of.kv_heads, head_dim, of.causal, static_cast<float>(of.eps), of.window};
 }
 
 template <class T>
@@ -232,22 +243,25 @@ Gradients fused_gradients(const at::Tensor& given_d_out, const at::Tensor& given
 }
 
 Made plain_forward(const at::Tensor& qkv, const Optional& q_gain, const Optional& k_gain, const Optional& v_gain,
-                   const Optional& cos, const Optional& sin, int64_t heads, int64_t kv_heads, bool causal, double eps) {
-  const auto arguments = arguments_of(q_gain, k_gain, v_gain, cos, sin, heads, kv_heads, causal, eps);
+                   const Optional& cos, const Optional& sin, int64_t heads, int64_t kv_heads, bool causal, double eps,
+                   int64_t window) {
+  const auto arguments = arguments_of(q_gain, k_gain, v_gain, cos, sin, heads, kv_heads, causal, eps, window);
   check("attention", qkv, arguments);
   return plain_made(qkv, arguments);
 }
 
 Made fused_forward(const at::Tensor& qkv, const Optional& q_gain, const Optional& k_gain, const Optional& v_gain,
-                   const Optional& cos, const Optional& sin, int64_t heads, int64_t kv_heads, bool causal, double eps) {
-  const auto arguments = arguments_of(q_gain, k_gain, v_gain, cos, sin, heads, kv_heads, causal, eps);
+                   const Optional& cos, const Optional& sin, int64_t heads, int64_t kv_heads, bool causal, double eps,
+                   int64_t window) {
+  const auto arguments = arguments_of(q_gain, k_gain, v_gain, cos, sin, heads, kv_heads, causal, eps, window);
   check("attention", qkv, arguments);
   return use_fused_bfloat16("attention", {qkv}) ? fused_made(qkv, arguments) : plain_made(qkv, arguments);
 }
 
 Made meta_forward(const at::Tensor& qkv, const Optional& q_gain, const Optional& k_gain, const Optional& v_gain,
-                  const Optional& cos, const Optional& sin, int64_t heads, int64_t kv_heads, bool causal, double eps) {
-  const auto arguments = arguments_of(q_gain, k_gain, v_gain, cos, sin, heads, kv_heads, causal, eps);
+                  const Optional& cos, const Optional& sin, int64_t heads, int64_t kv_heads, bool causal, double eps,
+                  int64_t window) {
+  const auto arguments = arguments_of(q_gain, k_gain, v_gain, cos, sin, heads, kv_heads, causal, eps, window);
   const c10::SymInt head_dim = check("attention", qkv, arguments);
   return {empty_dense(qkv, head_dim * heads),
           at::empty_symint({qkv.sym_size(0), heads, qkv.sym_size(1)}, qkv.options().dtype(wide_type(qkv)))};
@@ -255,16 +269,18 @@ Made meta_forward(const at::Tensor& qkv, const Optional& q_gain, const Optional&
 
 Gradients plain_backward(const at::Tensor& d_out, const at::Tensor& qkv, const at::Tensor& out, const at::Tensor& lse,
                          const Optional& q_gain, const Optional& k_gain, const Optional& v_gain, const Optional& cos,
-                         const Optional& sin, int64_t heads, int64_t kv_heads, bool causal, double eps, Wanted wanted) {
-  const auto arguments = arguments_of(q_gain, k_gain, v_gain, cos, sin, heads, kv_heads, causal, eps);
+                         const Optional& sin, int64_t heads, int64_t kv_heads, bool causal, double eps, Wanted wanted,
+                         int64_t window) {
+  const auto arguments = arguments_of(q_gain, k_gain, v_gain, cos, sin, heads, kv_heads, causal, eps, window);
   check_backward(d_out, qkv, out, lse, arguments);
   return plain_gradients(d_out, qkv, arguments, wanted);
 }
 
 Gradients fused_backward(const at::Tensor& d_out, const at::Tensor& qkv, const at::Tensor& out, const at::Tensor& lse,
                          const Optional& q_gain, const Optional& k_gain, const Optional& v_gain, const Optional& cos,
-                         const Optional& sin, int64_t heads, int64_t kv_heads, bool causal, double eps, Wanted wanted) {
-  const auto arguments = arguments_of(q_gain, k_gain, v_gain, cos, sin, heads, kv_heads, causal, eps);
+                         const Optional& sin, int64_t heads, int64_t kv_heads, bool causal, double eps, Wanted wanted,
+                         int64_t window) {
+  const auto arguments = arguments_of(q_gain, k_gain, v_gain, cos, sin, heads, kv_heads, causal, eps, window);
   check_backward(d_out, qkv, out, lse, arguments);
   return use_fused_bfloat16("attention", {qkv}) ? fused_gradients(d_out, qkv, out, lse, arguments, wanted)
                                                 : plain_gradients(d_out, qkv, arguments, wanted);
@@ -272,8 +288,9 @@ Gradients fused_backward(const at::Tensor& d_out, const at::Tensor& qkv, const a
 
 Gradients meta_backward(const at::Tensor& d_out, const at::Tensor& qkv, const at::Tensor& out, const at::Tensor& lse,
                         const Optional& q_gain, const Optional& k_gain, const Optional& v_gain, const Optional& cos,
-                        const Optional& sin, int64_t heads, int64_t kv_heads, bool causal, double eps, Wanted wanted) {
-  const auto arguments = arguments_of(q_gain, k_gain, v_gain, cos, sin, heads, kv_heads, causal, eps);
+                        const Optional& sin, int64_t heads, int64_t kv_heads, bool causal, double eps, Wanted wanted,
+                        int64_t window) {
+  const auto arguments = arguments_of(q_gain, k_gain, v_gain, cos, sin, heads, kv_heads, causal, eps, window);
   check_backward(d_out, qkv, out, lse, arguments);
   const auto gain = [&](bool wants, const at::Tensor& of) {
     return wants && of.defined() ? empty_dense(of) : no_gradient(qkv);
@@ -286,31 +303,33 @@ class Pair : public torch::autograd::Function<Pair> {
  public:
   static at::Tensor forward(AutogradContext* context, const at::Tensor& qkv, const Optional& q_gain,
                             const Optional& k_gain, const Optional& v_gain, const Optional& cos, const Optional& sin,
-                            int64_t heads, int64_t kv_heads, bool causal, double eps) {
+                            int64_t heads, int64_t kv_heads, bool causal, double eps, int64_t window) {
     const at::AutoDispatchBelowAutograd below;
     static const auto op = find_op("attention_forward", fused_forward);
-    const auto [out, lse] = op.call(qkv, q_gain, k_gain, v_gain, cos, sin, heads, kv_heads, causal, eps);
+    const auto [out, lse] = op.call(qkv, q_gain, k_gain, v_gain, cos, sin, heads, kv_heads, causal, eps, window);
     context->save_for_backward({qkv, out, lse, or_undefined(q_gain), or_undefined(k_gain), or_undefined(v_gain),
                                 or_undefined(cos), or_undefined(sin)});
     context->saved_data["heads"] = heads;
     context->saved_data["kv_heads"] = kv_heads;
     context->saved_data["causal"] = causal;
     context->saved_data["eps"] = eps;
+    context->saved_data["window"] = window;
     return out;
   }
 
   static tensor_list backward(AutogradContext* context, const tensor_list& grads) {
     const tensor_list saved = context->get_saved_variables();
     const auto wanted = wanted_gradients(context, {true, saved[3].defined(), saved[4].defined(), saved[5].defined()});
-    tensor_list result(10);
+    tensor_list result(11);
     if (std::find(wanted.begin(), wanted.end(), true) == wanted.end()) return result;
     const BelowAutograd below;
     static const auto op = find_op("attention_backward", fused_backward);
-    const auto [d_qkv, d_q_gain, d_k_gain, d_v_gain] = op.call(
-        grads[0], saved[0], saved[1], saved[2], as_optional(saved[3]), as_optional(saved[4]), as_optional(saved[5]),
-        as_optional(saved[6]), as_optional(saved[7]), context->saved_data["heads"].toInt(),
-        context->saved_data["kv_heads"].toInt(), context->saved_data["causal"].toBool(),
-        context->saved_data["eps"].toDouble(), {wanted[0], wanted[1], wanted[2], wanted[3]});
+    const auto [d_qkv, d_q_gain, d_k_gain, d_v_gain] =
+        op.call(grads[0], saved[0], saved[1], saved[2], as_optional(saved[3]), as_optional(saved[4]),
+                as_optional(saved[5]), as_optional(saved[6]), as_optional(saved[7]),
+                context->saved_data["heads"].toInt(), context->saved_data["kv_heads"].toInt(),
+                context->saved_data["causal"].toBool(), context->saved_data["eps"].toDouble(),
+                {wanted[0], wanted[1], wanted[2], wanted[3]}, context->saved_data["window"].toInt());
     result[0] = if_wanted(wanted[0], d_qkv);
     result[1] = if_wanted(wanted[1], d_q_gain);
     result[2] = if_wanted(wanted[2], d_k_gain);
@@ -320,28 +339,31 @@ class Pair : public torch::autograd::Function<Pair> {
 };
 
 at::Tensor pair(const at::Tensor& qkv, const Optional& q_gain, const Optional& k_gain, const Optional& v_gain,
-                const Optional& cos, const Optional& sin, int64_t heads, int64_t kv_heads, bool causal, double eps) {
+                const Optional& cos, const Optional& sin, int64_t heads, int64_t kv_heads, bool causal, double eps,
+                int64_t window) {
   Arguments("attention", "qkv", qkv).constant("cos", or_undefined(cos)).constant("sin", or_undefined(sin));
   return Pair::apply(dense_once(qkv), q_gain, k_gain, v_gain, as_optional(dense_once(or_undefined(cos))),
-                     as_optional(dense_once(or_undefined(sin))), heads, kv_heads, causal, eps);
+                     as_optional(dense_once(or_undefined(sin))), heads, kv_heads, causal, eps, window);
 }
 
 at::Tensor alone(const at::Tensor& qkv, const Optional& q_gain, const Optional& k_gain, const Optional& v_gain,
-                 const Optional& cos, const Optional& sin, int64_t heads, int64_t kv_heads, bool causal, double eps) {
+                 const Optional& cos, const Optional& sin, int64_t heads, int64_t kv_heads, bool causal, double eps,
+                 int64_t window) {
   static const auto op = find_op("attention_forward", fused_forward);
-  return std::get<0>(op.call(qkv, q_gain, k_gain, v_gain, cos, sin, heads, kv_heads, causal, eps));
+  return std::get<0>(op.call(qkv, q_gain, k_gain, v_gain, cos, sin, heads, kv_heads, causal, eps, window));
 }
 
 TORCH_LIBRARY_FRAGMENT(siamese, library) {
   const std::string others =
       "Tensor? q_gain, Tensor? k_gain, Tensor? v_gain, Tensor? cos, Tensor? sin, int heads, int kv_heads, "
       "bool causal, float eps";
-  define_pair(library, "attention(Tensor qkv, " + others + ") -> Tensor", pair, alone);
-  define_part(library, "attention_forward(Tensor qkv, " + others + ") -> (Tensor out, Tensor lse)", plain_forward,
-              fused_forward, meta_forward);
+  const std::string window = ", int window=0";
+  define_pair(library, "attention(Tensor qkv, " + others + window + ") -> Tensor", pair, alone);
+  define_part(library, "attention_forward(Tensor qkv, " + others + window + ") -> (Tensor out, Tensor lse)",
+              plain_forward, fused_forward, meta_forward);
   define_part(library,
-              "attention_backward(Tensor d_out, Tensor qkv, Tensor out, Tensor lse, " + others +
-                  ", bool[4] wanted) -> (Tensor d_qkv, Tensor d_q_gain, Tensor d_k_gain, Tensor d_v_gain)",
+              "attention_backward(Tensor d_out, Tensor qkv, Tensor out, Tensor lse, " + others + ", bool[4] wanted" +
+                  window + ") -> (Tensor d_qkv, Tensor d_q_gain, Tensor d_k_gain, Tensor d_v_gain)",
               plain_backward, fused_backward, meta_backward);
 }
 
@@ -352,7 +374,7 @@ at::Tensor attention(const at::Tensor& qkv, const AttentionArguments& arguments)
   static const auto op = find_op("attention", attention_op::pair);
   return op.call(qkv, as_optional(arguments.q_gain), as_optional(arguments.k_gain), as_optional(arguments.v_gain),
                  as_optional(arguments.cos), as_optional(arguments.sin), arguments.heads, arguments.kv_heads,
-                 arguments.causal, arguments.eps);
+                 arguments.causal, arguments.eps, arguments.window);
 }
 
 }  // namespace siamese::ops

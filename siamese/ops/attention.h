@@ -14,7 +14,8 @@ struct AttentionArguments {
   int64_t heads = 0;
   int64_t kv_heads = 0;
   bool causal = true;
-  at::Tensor cos;  // [tokens, 1, head_dim / 2]; undefined: no rotation. No gradient.
+  int64_t window = 0;  // tokens that a token sees, itself among them; 0: all before it. Only when causal
+  at::Tensor cos;      // [tokens, 1, head_dim / 2]; undefined: no rotation. No gradient.
   at::Tensor sin;
   at::Tensor q_gain;  // [head_dim]; undefined: no norm
   at::Tensor k_gain;

@@ -32,6 +32,7 @@ struct Given {
   at::IntArrayRef past;
   int64_t heads, kv_heads;
   double eps;
+  int64_t window;
 
   c10::SymInt head_dim() const { return qkv.sym_size(2) / (heads + 2 * kv_heads); }
 };
@@ -58,6 +59,7 @@ void check(const Given& given, const at::Tensor& keys, const at::Tensor& values)
     arguments.require(false, "heads", "a multiple of kv_heads, both at least 1",
                       std::to_string(given.heads) + " and " + std::to_string(given.kv_heads));
   }
+  if (given.window < 0) arguments.require(false, "window", "0 (all) or more", std::to_string(given.window));
   if (qkv.sym_size(2) % (given.heads + 2 * given.kv_heads) != 0) {
     arguments.require(false, "qkv", "a last dimension of the heads of q, k and v",
                       "shape " + shape_text(qkv.sym_sizes()));
@@ -93,6 +95,17 @@ at::Tensor plain_heads(const Given& given, int64_t first, int64_t heads, const a
   return rows.transpose(1, 2);
 }
 
+// [tokens, slots]: which of the tokens in the first slots of the cache each of the last `tokens` sees.
+at::Tensor seen_in_cache(const Given& given, int64_t past, int64_t tokens, int64_t slots, int64_t capacity) {
+  const auto options = at::TensorOptions().dtype(at::kLong).device(given.qkv.device());
+  const at::Tensor query = at::arange(past, past + tokens, options).unsqueeze(1);
+  // The newest token that stands in a slot.
+  const int64_t last = past + tokens - 1;
+  const at::Tensor key = last - (last - at::arange(slots, options)).remainder(capacity);
+  const int64_t window = given.window > 0 ? given.window : capacity;
+  return key.le(query).logical_and(key.gt(query - window));
+}
+
 // Sample by sample: each has its own tokens to look at.
 at::Tensor plain_forward(const Given& given, const at::Tensor& keys, const at::Tensor& values) {
   check(given, keys, values);
@@ -109,7 +122,7 @@ at::Tensor plain_forward(const Given& given, const at::Tensor& keys, const at::T
     values[sample].narrow(1, past % capacity, tokens).copy_(v[sample]);
     const int64_t seen = std::min(past + tokens, capacity);
     std::optional<at::Tensor> mask;  // one token sees all that is there, of several the last
-    if (tokens > 1) mask = at::ones({tokens, seen}, q.options().dtype(at::kBool)).tril(seen - tokens);
+    if (tokens > 1 || given.window > 0) mask = seen_in_cache(given, past, tokens, seen, capacity);
     const at::Tensor mixed = at::scaled_dot_product_attention(
         q.narrow(0, sample, 1), keys.narrow(0, sample, 1).narrow(2, 0, seen),
         values.narrow(0, sample, 1).narrow(2, 0, seen), mask, /*dropout_p=*/0.0, /*is_causal=*/false, std::nullopt,
@@ -123,13 +136,13 @@ at::Tensor plain_forward(const Given& given, const at::Tensor& keys, const at::T
 at::Tensor without_past(const Given& given) {
   using Forward =
       std::tuple<at::Tensor, at::Tensor>(const at::Tensor&, const Optional&, const Optional&, const Optional&,
-                                         const Optional&, const Optional&, int64_t, int64_t, bool, double);
+                                         const Optional&, const Optional&, int64_t, int64_t, bool, double, int64_t);
   static const auto op = find_op("attention_forward", static_cast<Forward*>(nullptr));
   const auto table = [](const at::Tensor& angles) { return as_optional(angles.dim() == 4 ? angles[0] : angles); };
   const bool rotated = given.cos.defined();
   return std::get<0>(op.call(given.qkv, as_optional(given.q_gain), as_optional(given.k_gain), as_optional(given.v_gain),
                              rotated ? table(given.cos) : std::nullopt, rotated ? table(given.sin) : std::nullopt,
-                             given.heads, given.kv_heads, true, given.eps));
+                             given.heads, given.kv_heads, true, given.eps, given.window));
 }
 
 at::Tensor dense(const at::Tensor& tensor) { return tensor.defined() ? tensor.contiguous() : tensor; }
@@ -147,7 +160,8 @@ at::Tensor fused_forward(const Given& given, const at::Tensor& keys, const at::T
                                       .heads = given.heads,
                                       .kv_heads = given.kv_heads,
                                       .head_dim = keys.size(3),
-                                      .eps = static_cast<float>(given.eps)};
+                                      .eps = static_cast<float>(given.eps),
+                                      .window = given.window};
   const kernels::AttentionInputs inputs{
       .qkv = qkv.const_data_ptr<float>(),
       .cos = data_or_null(others[0]),
@@ -187,7 +201,7 @@ at::Tensor meta_forward(const Given& given, const at::Tensor& keys, const at::Te
 template <at::Tensor (*kRun)(const Given&, const at::Tensor&, const at::Tensor&)>
 at::Tensor part(const at::Tensor& qkv, const at::Tensor& keys, const at::Tensor& values, const Optional& q_gain,
                 const Optional& k_gain, const Optional& v_gain, const Optional& cos, const Optional& sin,
-                at::IntArrayRef past, int64_t heads, int64_t kv_heads, double eps) {
+                at::IntArrayRef past, int64_t heads, int64_t kv_heads, double eps, int64_t window) {
   const Given given{qkv,
                     or_undefined(q_gain),
                     or_undefined(k_gain),
@@ -197,7 +211,8 @@ at::Tensor part(const at::Tensor& qkv, const at::Tensor& keys, const at::Tensor&
                     past,
                     heads,
                     kv_heads,
-                    eps};
+                    eps,
+                    window};
   // LibTorch counts the changes of what an op returns, not of what it only writes to.
   keys.unsafeGetTensorImpl()->bump_version();
   values.unsafeGetTensorImpl()->bump_version();
@@ -207,7 +222,8 @@ at::Tensor part(const at::Tensor& qkv, const at::Tensor& keys, const at::Tensor&
 TORCH_LIBRARY_FRAGMENT(siamese, library) {
   define_part(library,
               "cached_attention(Tensor qkv, Tensor(a!) keys, Tensor(b!) values, Tensor? q_gain, Tensor? k_gain, "
-              "Tensor? v_gain, Tensor? cos, Tensor? sin, int[] past, int heads, int kv_heads, float eps) -> Tensor",
+              "Tensor? v_gain, Tensor? cos, Tensor? sin, int[] past, int heads, int kv_heads, float eps, "
+              "int window=0) -> Tensor",
               part<plain_forward>, part<fused_forward>, part<meta_forward>);
 }
 
@@ -220,7 +236,7 @@ at::Tensor cached_attention(const at::Tensor& qkv, const AttentionArguments& arg
   static const auto op = find_op("cached_attention", part<fused_forward>);
   return op.call(qkv, keys, values, as_optional(arguments.q_gain), as_optional(arguments.k_gain),
                  as_optional(arguments.v_gain), as_optional(arguments.cos), as_optional(arguments.sin), past,
-                 arguments.heads, arguments.kv_heads, arguments.eps);
+                 arguments.heads, arguments.kv_heads, arguments.eps, arguments.window);
 }
 
 }  // namespace siamese::ops

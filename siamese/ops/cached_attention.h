@@ -6,7 +6,8 @@
 //   past          [batch]: tokens of each sequence before these; sequences may stand at different ones
 //   cos, sin      [tokens, 1, head_dim / 2] for all sequences, or [batch, tokens, 1, head_dim / 2]
 // Returns [batch, tokens, heads * head_dim]. Past its capacity the cache is a ring: a token sees itself and the
-// capacity - 1 before it. Several tokens at once must fit without going round. Without gradients; always causal.
+// capacity - 1 before it, or as many as the window of `arguments` says, where that is less. Several tokens at once must
+// fit without going round. Without gradients; always causal.
 #pragma once
 
 #include <ATen/core/Tensor.h>

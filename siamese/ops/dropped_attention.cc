@@ -132,6 +132,8 @@ void check(const at::Tensor& qkv, const AttentionArguments& given, const at::Ten
                         dropped.device() == qkv.device(),
                     "dropped", c10::str("a bool tensor of shape ", at::IntArrayRef(sizes), " where qkv is"),
                     dropped.defined() ? c10::str(dropped.scalar_type(), " ", dropped.sizes()) : "none");
+  arguments.require(given.window == 0, "window", "0: attention that drops weights has none",
+                    std::to_string(given.window));
   arguments.require(chance >= 0 && chance < 1, "chance", "a share from 0 to below 1", std::to_string(chance));
   if (mode() == Mode::fused) {
     throw UsageError("engine.ops: expected auto or plain with model.dropout.attention, got fused: there is no kernel");

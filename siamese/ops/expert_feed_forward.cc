@@ -137,10 +137,15 @@ Made fused_forward(std::string_view kind, const at::Tensor& x, const at::Tensor&
   return {y, projected};
 }
 
+// Meta kernels also make what the kernels hold meanwhile: models/pass_memory counts it.
 Made meta_forward(std::string_view kind, const at::Tensor& x, const at::Tensor& chosen, const at::Tensor& weights,
                   const at::Tensor& w_in, const at::Tensor& w_out) {
   check("expert_feed_forward", kind, x, chosen, weights, w_in, w_out);
-  return {empty_dense(x), at::empty_symint({chosen.sym_numel(), w_in.sym_size(1)}, x.options())};
+  const c10::SymInt rows = chosen.sym_numel();
+  const at::Tensor packed = at::empty_symint({rows, x.sym_size(1)}, x.options());
+  at::Tensor projected = at::empty_symint({rows, w_in.sym_size(1)}, x.options());
+  const at::Tensor active = at::empty_symint({rows, w_out.sym_size(2)}, x.options());
+  return {empty_dense(x), projected};
 }
 
 // -> dx, dweights, dw_in, dw_out
@@ -176,6 +181,10 @@ Gradients meta_backward(std::string_view kind, const at::Tensor& dy, const at::T
                         const at::Tensor& weights, const at::Tensor& w_in, const at::Tensor& w_out,
                         const at::Tensor& projected, Wanted wanted) {
   check_backward(kind, dy, x, chosen, weights, w_in, w_out, projected);
+  const c10::SymInt rows = chosen.sym_numel();
+  const at::Tensor packed = at::empty_symint({rows * 3, x.sym_size(1)}, x.options());  // of dy, x and dx
+  const at::Tensor active = at::empty_symint({rows, w_out.sym_size(2)}, x.options());
+  const at::Tensor dprojected = empty_dense(projected);
   return {wanted[0] ? empty_dense(x) : no_gradient(x), wanted[1] ? empty_dense(weights) : no_gradient(x),
           wanted[2] ? empty_dense(w_in) : no_gradient(x), wanted[3] ? empty_dense(w_out) : no_gradient(x)};
 }

@@ -109,10 +109,13 @@ Made fused_forward(Word kind, const at::Tensor& x, const at::Tensor& w_in, const
   return {projection(active, w_out, b_out).view(x.sizes()), with_last(projected, x)};
 }
 
+// Meta kernels also make what the kernels hold meanwhile: models/pass_memory counts it.
 Made meta_forward(Word kind, const at::Tensor& x, const at::Tensor& w_in, const Optional& b_in, const at::Tensor& w_out,
                   const Optional& b_out) {
   check("feed_forward", kind, x, w_in, b_in, w_out, b_out);
-  return {empty_dense(x), empty_dense(x, w_in.sym_size(0))};
+  const at::Tensor projected = empty_dense(x, w_in.sym_size(0));
+  const at::Tensor active = empty_dense(x, w_out.sym_size(1));
+  return {empty_dense(x), projected};
 }
 
 Gradients plain_backward(Word kind, const at::Tensor& given_dy, const at::Tensor& x, const at::Tensor& given_projected,
@@ -188,6 +191,8 @@ Gradients meta_backward(Word kind, const at::Tensor& dy, const at::Tensor& x, co
                         const at::Tensor& w_in, const at::Tensor& w_out, Wanted wanted) {
   check_backward(kind, dy, x, projected, w_in, w_out);
   const auto row = [&](const at::Tensor& weight) { return at::empty_symint({weight.sym_size(0)}, weight.options()); };
+  const at::Tensor active = empty_dense(x, w_out.sym_size(1));
+  const at::Tensor dprojected = empty_dense(projected);
   return {wanted[0] ? empty_dense(x) : no_gradient(x), wanted[1] ? empty_dense(w_in) : no_gradient(w_in),
           wanted[2] ? row(w_in) : no_gradient(w_in), wanted[3] ? empty_dense(w_out) : no_gradient(w_in),
           wanted[4] ? row(w_out) : no_gradient(w_in)};

@@ -100,8 +100,9 @@ RunInfo read_run_info(std::string_view text, const std::string& where, Notes* no
 
 bool is_run_file(const std::filesystem::path& run_dir) {
   const std::filesystem::path path = run_dir / io::kRunFile;
+  const std::string text = io::read_file(path);  // one that cannot be read may be ours: that is said, not guessed
   try {
-    const Json object = io::read_ordered_json(io::read_file(path), path.string());
+    const Json object = io::read_ordered_json(text, path.string());
     Notes notes;
     const Fields fields(object, path.string(), &notes);
     check_is_ours(fields);

@@ -43,7 +43,8 @@ std::string to_json(const RunInfo& info);  // the text of the file
 // Without notes also a DataError for anything that is no run.json of ours.
 RunInfo read_run_info(std::string_view text, const std::string& where, Notes* notes = nullptr);
 
-// Whether RUN/run.json is one of ours: what it says of itself, not whether every field of it can be read.
+// Whether RUN/run.json is one of ours: what it says of itself, not whether every field of it can be read. DataError
+// when the file itself cannot be read.
 bool is_run_file(const std::filesystem::path& run_dir);
 // RUN/run.json; nullopt when there is none.
 std::optional<RunInfo> read_run_file(const std::filesystem::path& run_dir, Notes* notes = nullptr);

@@ -7,9 +7,9 @@ namespace siamese::train {
 AdamWMoments::AdamWMoments(const OptimConfig& config)
     : common_{.beta1 = config.beta1, .beta2 = config.beta2, .eps = config.eps} {}
 
-void AdamWMoments::add(const nn::Parameter& parameter, double weight_decay, double lr_scale) {
-  const at::Tensor value = parameter.value.detach();
-  slots_.push_back({parameter, at::zeros_like(value), at::zeros_like(value), weight_decay, lr_scale});
+void AdamWMoments::add(const nn::Parameter& parameter, const Piece& piece, double weight_decay, double lr_scale) {
+  const at::Tensor value = piece.of(parameter.value.detach());
+  slots_.push_back({parameter, piece, at::zeros_like(value), at::zeros_like(value), weight_decay, lr_scale});
 }
 
 void AdamWMoments::update(double lr, double clip_scale, int64_t applied_steps) const {
@@ -20,21 +20,24 @@ void AdamWMoments::update(double lr, double clip_scale, int64_t applied_steps) c
   std::vector<ops::AdamWTensors> list;
   for (const auto& slot : slots_) {
     const at::Tensor& value = slot.parameter.value;
-    list.push_back({value.grad(), value.detach(), slot.first, slot.second, slot.weight_decay, slot.lr_scale});
+    const at::Tensor gradient = value.grad().defined() ? slot.piece.of(value.grad()) : at::Tensor();
+    list.push_back(
+        {gradient, slot.piece.of(value.detach()), slot.first, slot.second, slot.weight_decay, slot.lr_scale});
   }
   ops::adamw_step(arguments, list);
 }
 
 void AdamWMoments::append_state(std::vector<models::NamedTensor>& state) const {
   for (const auto& slot : slots_) {
-    state.push_back({"m." + slot.parameter.name, slot.first});
-    state.push_back({"v." + slot.parameter.name, slot.second});
+    const std::string name = piece_name(slot.parameter.name, slot.piece, slot.parameter.value.numel());
+    state.push_back({"m." + name, slot.first});
+    state.push_back({"v." + name, slot.second});
   }
 }
 
-AdamW::AdamW(const OptimConfig& config, const nn::Parameters& parameters)
-    : Optimizer(config, parameters), moments_(config) {
-  for (const auto& [parameter, weight_decay, lr_scale] : trained()) moments_.add(parameter, weight_decay, lr_scale);
+AdamW::AdamW(const OptimConfig& config, const nn::Parameters& parameters, const Division& division)
+    : Optimizer(config, parameters, division), moments_(config) {
+  for (const auto& [parameter, piece, decay, lr_scale] : trained()) moments_.add(parameter, piece, decay, lr_scale);
 }
 
 void AdamW::update(const Step& step) { moments_.update(step.lr, step.clip_scale, step.applied_steps); }

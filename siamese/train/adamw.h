@@ -13,13 +13,14 @@ class AdamWMoments {
  public:
   explicit AdamWMoments(const OptimConfig& config);
 
-  void add(const nn::Parameter& parameter, double weight_decay, double lr_scale);
+  void add(const nn::Parameter& parameter, const Piece& piece, double weight_decay, double lr_scale);
   void update(double lr, double clip_scale, int64_t applied_steps) const;
   void append_state(std::vector<models::NamedTensor>& state) const;
 
  private:
   struct Slot {
     nn::Parameter parameter;
+    Piece piece;
     at::Tensor first;
     at::Tensor second;
     double weight_decay;
@@ -32,7 +33,7 @@ class AdamWMoments {
 
 class AdamW : public Optimizer {
  public:
-  AdamW(const OptimConfig& config, const nn::Parameters& parameters);
+  AdamW(const OptimConfig& config, const nn::Parameters& parameters, const Division& division = {});
 
   std::vector<models::NamedTensor> state() const override;
 

@@ -14,31 +14,30 @@
 #include "siamese/io/run_dir.h"
 #include "siamese/models/registry.h"
 #include "siamese/models/weights.h"
+#include "siamese/train/checkpoint_shards.h"
 #include "siamese/train/config_keys.h"
 #include "siamese/train/device.h"
 #include "siamese/train/run_folder.h"
+#include "siamese/train/state_pieces.h"
 
 namespace siamese::train {
 namespace fs = std::filesystem;
 namespace {
 
-// A file of tensors of a checkpoint, all of which were saved under one model.
-void load_part(const fs::path& path, const models::ModelConfig& model, const fs::path& config_file,
-               const std::vector<models::NamedTensor>& tensors) {
-  const io::TensorFiles files = io::TensorFiles::open(path);
+// The tensors of a checkpoint are all saved under one model.
+io::TensorFiles open_part(const fs::path& path, const models::ModelConfig& model, const fs::path& config_file) {
+  io::TensorFiles files = io::TensorFiles::open(path);
   formats::check_version(files);
   formats::check_saved_model(files, config::print(model), config_file.string());
-  models::load_tensors(files, tensors);
+  return files;
 }
 
 std::map<std::string, std::string> weights_metadata(const RunConfig& config) {
   return formats::metadata_of(formats::Layout::siamese, config.model);
 }
 
-void write_weights(const fs::path& folder, const RunConfig& config, const models::Model& model,
-                   const RunTokenizer& tokenizer) {
+void write_beside_weights(const fs::path& folder, const RunConfig& config, const RunTokenizer& tokenizer) {
   io::write_file_atomic(folder / io::kConfigFile, config_text(config));
-  models::save_tensors(folder / io::kModelFile, models::named_values(model.parameters()), weights_metadata(config));
   if (tokenizer.there()) io::write_file_atomic(folder / io::kTokenizerFile, tokenizer.json);
 }
 
@@ -49,6 +48,34 @@ std::vector<models::NamedTensor> averaged_values(const RunParts& parts) {
   return tensors;
 }
 
+// What this process writes of a checkpoint's tensors: all of them, or its part.
+std::vector<ShardFile> write_tensors(const fs::path& folder, const RunConfig& config, const RunParts& parts,
+                                     const comm::Group* group) {
+  ShardWriter writer(folder, group, weights_metadata(config));
+  writer.write_share(io::kModelFile, models::named_values(parts.model.parameters()));
+  if (parts.divided) {
+    writer.write_own(io::kOptimFile, parts.optimizer.state());
+  } else {
+    writer.write_share(io::kOptimFile, parts.optimizer.state());
+  }
+  if (parts.average.kept()) writer.write_share(io::kAverageFile, averaged_values(parts));
+  return writer.written();
+}
+
+// The others hear where the folder is, or that there is none.
+std::unique_ptr<io::AtomicDirectory> told_to_all(comm::Group& group,
+                                                 const std::function<std::unique_ptr<io::AtomicDirectory>()>& make) {
+  std::unique_ptr<io::AtomicDirectory> folder;
+  try {
+    folder = make();
+  } catch (...) {
+    comm::from_leader(group, std::string());
+    throw;
+  }
+  comm::from_leader(group, fs::absolute(folder->path()).string());
+  return folder;
+}
+
 bool holds_weights_alone(const fs::path& folder) {
   return is_folder(folder) && io::missing_files(folder, io::CheckpointUse::weights).empty() &&
          folder_entries(folder).size() == (is_file(folder / io::kTokenizerFile) ? 3 : 2);
@@ -57,29 +84,43 @@ bool holds_weights_alone(const fs::path& folder) {
 }  // namespace
 
 fs::path save_checkpoint(const fs::path& run_dir, const RunConfig& config, const RunParts& parts,
-                         const TrainerState& state) {
+                         const TrainerState& state, comm::Group* group) {
   const std::string name = io::checkpoint_name(state.step);
-  check_only_checkpoint(run_dir / name);
-  io::AtomicDirectory folder(run_dir / name);
-  write_weights(folder.path(), config, parts.model, parts.tokenizer);
-  models::save_tensors(folder.path() / io::kOptimFile, parts.optimizer.state(), weights_metadata(config));
-  std::vector<std::string> further_files;
+  const auto make_folder = [&] {
+    check_only_checkpoint(run_dir / name);
+    return std::make_unique<io::AtomicDirectory>(run_dir / name);
+  };
+  const auto folder = group == nullptr ? make_folder() : told_to_all(*group, make_folder);
+  const auto write = [&] { return write_tensors(folder->path(), config, parts, group); };
+  const std::vector<ShardFile> files = group == nullptr ? write() : written_by_all(*group, write);
+  std::vector<std::string> further_files = write_indices(folder->path(), files);
+  write_beside_weights(folder->path(), config, parts.tokenizer);
   if (parts.tokenizer.there()) further_files.emplace_back(io::kTokenizerFile);
   if (parts.average.kept()) {
-    further_files.emplace_back(io::kAverageFile);
-    models::save_tensors(folder.path() / io::kAverageFile, averaged_values(parts), weights_metadata(config));
+    further_files.push_back(group == nullptr ? std::string(io::kAverageFile) : io::index_name(io::kAverageFile));
   }
-  io::write_file_atomic(folder.path() / io::kTrainerFile, to_json(state, further_files));
-  folder.commit();
+  io::write_file_atomic(folder->path() / io::kTrainerFile, to_json(state, further_files));
+  folder->commit();
   io::write_latest(run_dir, name);
   return run_dir / name;
+}
+
+void help_save_checkpoint(const RunConfig& config, const RunParts& parts, comm::Group& group) {
+  const fs::path folder = comm::from_leader(group, std::string());
+  if (folder.empty()) return;
+  try {
+    written_by_all(group, [&] { return write_tensors(folder, config, parts, &group); });
+  } catch (const SystemError&) {
+  }
 }
 
 void save_weights(const fs::path& folder, const RunConfig& config, const models::Model& model, bool overwrite,
                   const RunTokenizer& tokenizer) {
   io::make_directory(fs::absolute(folder / "..").lexically_normal());
   io::AtomicDirectory aside(folder);
-  write_weights(aside.path(), config, model, tokenizer);
+  write_beside_weights(aside.path(), config, tokenizer);
+  models::save_tensors(aside.path() / io::kModelFile, models::named_values(model.parameters()),
+                       weights_metadata(config));
   aside.commit(check_free_for_weights(folder, overwrite));
 }
 
@@ -96,12 +137,12 @@ io::Standing check_free_for_weights(const fs::path& folder, bool overwrite) {
 
 TrainerState load_checkpoint(const fs::path& checkpoint, const models::ModelConfig& model, const RunParts& parts) {
   const TrainerState state = read_trainer_state(checkpoint / io::kTrainerFile);
-  const auto load = [&](const fs::path& path, const std::vector<models::NamedTensor>& tensors) {
-    load_part(path, model, checkpoint / io::kConfigFile, tensors);
+  const auto open = [&](std::string_view file) {
+    return open_part(io::file_or_index(checkpoint, file), model, checkpoint / io::kConfigFile);
   };
-  load(checkpoint, models::named_values(parts.model.parameters()));
-  load(checkpoint / io::kOptimFile, parts.optimizer.state());
-  if (parts.average.kept()) load(checkpoint / io::kAverageFile, averaged_values(parts));
+  models::load_tensors(open(io::kModelFile), models::named_values(parts.model.parameters()));
+  load_pieces(open(io::kOptimFile), parts.optimizer.state(), !parts.divided);
+  if (parts.average.kept()) models::load_tensors(open(io::kAverageFile), averaged_values(parts));
   parts.optimizer.set_applied_steps(state.applied_steps);
   return state;
 }
@@ -120,7 +161,7 @@ RunConfig load_config(const fs::path& run_or_checkpoint) {
 
 bool keeps_average(const fs::path& run_or_checkpoint) {
   const fs::path checkpoint = io::resolve_checkpoint(run_or_checkpoint);
-  return is_there(checkpoint / io::kAverageFile) ||
+  return is_there(io::file_or_index(checkpoint, io::kAverageFile)) ||
          (is_there(checkpoint / io::kTrainerFile) && load_config(checkpoint).train.ema > 0);
 }
 
@@ -130,7 +171,8 @@ LoadedModel load_model(const fs::path& run_or_checkpoint, Weights weights, at::S
   loaded.checkpoint = io::resolve_checkpoint(run_or_checkpoint);
   const fs::path config_file = loaded.checkpoint / io::kConfigFile;
   loaded.config = read_config_file(config_file.string());
-  const fs::path file = weights == Weights::averaged ? loaded.checkpoint / io::kAverageFile : loaded.checkpoint;
+  const fs::path file =
+      io::file_or_index(loaded.checkpoint, weights == Weights::averaged ? io::kAverageFile : io::kModelFile);
   if (!is_there(file)) {
     throw DataError(file.string() + (loaded.config.train.ema > 0
                                          ? ": missing, although the run kept averaged weights"

@@ -1,12 +1,14 @@
 // A checkpoint: a folder step{N}/ that stands alone (config.yaml, model.safetensors, optim.safetensors, trainer.json;
-// of a run that keeps averaged weights, ema.safetensors; of one that has a tokenizer, tokenizer.json). It appears
-// complete or not at all, and `latest` moves to it afterwards.
+// of a run that keeps averaged weights, ema.safetensors; of one that has a tokenizer, tokenizer.json; of several ranks,
+// shards of each .safetensors file: checkpoint_shards.h). It appears complete or not at all, and `latest` moves to it
+// afterwards.
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
 #include <optional>
 
+#include "siamese/comm/group.h"
 #include "siamese/io/atomic_file.h"
 #include "siamese/io/tensor_files.h"
 #include "siamese/models/model.h"
@@ -24,10 +26,15 @@ struct RunParts {
   Optimizer& optimizer;
   const WeightAverage& average;
   const RunTokenizer& tokenizer;
+  bool divided = false;  // each rank has a part of the optimizer's state
 };
 
+// `group`: the other ranks help (help_save_checkpoint), each writes a part of it. SystemError when one of them could
+// not, naming it.
 std::filesystem::path save_checkpoint(const std::filesystem::path& run_dir, const RunConfig& config,
-                                      const RunParts& parts, const TrainerState& state);
+                                      const RunParts& parts, const TrainerState& state, comm::Group* group = nullptr);
+// The other side. Whether it went well, rank 0 says.
+void help_save_checkpoint(const RunConfig& config, const RunParts& parts, comm::Group& group);
 
 // Fills the parts, but for the tokenizer; DataError naming the file when it is truncated or damaged, does not fit, or
 // was saved under another model than `model`.

@@ -52,9 +52,6 @@ void check_eval(const RunConfig& config) {
             images);
   }
   require(eval.task_limit >= 0, "eval.task_limit", "a number >= 0 (0 = all)", eval.task_limit);
-  if (!eval.tasks.empty() && eval.tokenizer.empty() && !config.model.sees_images()) {
-    throw UsageError("eval.tokenizer: expected a tokenizer.json for eval.tasks, got none");
-  }
   if (config.model.family == models::Family::dit && eval.guidance != 1) {
     require(config.model.label_dropout > 0, "eval.guidance", "1 with model.label_dropout 0", eval.guidance);
   }

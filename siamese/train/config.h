@@ -88,6 +88,8 @@ struct InitConfig : nn::InitConfig {
   }
 };
 
+enum class Shard { none, optimizer };
+
 struct EngineConfig {
   ops::Mode ops = ops::Mode::automatic;
   ops::Precision precision = ops::Precision::float32;
@@ -95,6 +97,7 @@ struct EngineConfig {
   int64_t recompute = 0;
   std::string device = "cpu";
   double timeout = 600;
+  Shard shard = Shard::none;
 
   template <class Self, class Visit>
   static void fields(Self& self, Visit&& visit) {
@@ -104,6 +107,7 @@ struct EngineConfig {
     visit("recompute", self.recompute, "activation checkpointing: blocks per recomputed segment; 0 = off");
     visit("device", self.device, "where tensors live and are computed: cpu, cuda, cuda:1, mps ...");
     visit("timeout", self.timeout, "seconds that ranks under mpirun wait for each other; 0 = for ever");
+    visit("shard", self.shard, "what ranks under mpirun divide among them: none, or the optimizer's moments");
   }
 };
 
@@ -156,3 +160,9 @@ void limit_cores(int64_t most);
 std::string cpu_name();  // "unknown" where the system does not say
 
 }  // namespace siamese::train
+
+template <>
+struct siamese::EnumText<siamese::train::Shard> {
+  static constexpr EnumNames<train::Shard, 2> names{
+      {{train::Shard::none, "none"}, {train::Shard::optimizer, "optimizer"}}};
+};

@@ -2,14 +2,17 @@
 
 #include <ATen/ATen.h>
 
+#include "siamese/base/check.h"
+
 namespace siamese::train {
 
-Muon::Muon(const OptimConfig& config, const nn::Parameters& parameters)
-    : Optimizer(config, parameters), config_(config.muon), rest_(config) {
-  for (const auto& [parameter, weight_decay, lr_scale] : trained()) {
+Muon::Muon(const OptimConfig& config, const nn::Parameters& parameters, const Division& division)
+    : Optimizer(config, parameters, division), config_(config.muon), rest_(config) {
+  for (const auto& [parameter, piece, weight_decay, lr_scale] : trained()) {
     if (parameter.matrices.empty()) {
-      rest_.add(parameter, weight_decay, lr_scale);
+      rest_.add(parameter, piece, weight_decay, lr_scale);
     } else {
+      SIAMESE_INVARIANT(piece.is_whole(parameter.value));
       matrices_.push_back(
           {parameter, at::zeros_like(parameter.value.detach()), weight_decay, lr_scale * config.muon.lr_scale});
     }

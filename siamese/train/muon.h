@@ -13,7 +13,8 @@ namespace siamese::train {
 
 class Muon : public Optimizer {
  public:
-  Muon(const OptimConfig& config, const nn::Parameters& parameters);
+  // A division has to leave matrices whole.
+  Muon(const OptimConfig& config, const nn::Parameters& parameters, const Division& division = {});
 
   std::vector<models::NamedTensor> state() const override;
 

@@ -7,18 +7,21 @@
 
 namespace siamese::train {
 
-Optimizer::Optimizer(const OptimConfig& config, const nn::Parameters& parameters) : clip_(config.clip) {
-  for (const auto& parameter : parameters.list()) {
-    if (!parameter.value.requires_grad()) continue;
-    trained_.push_back(
-        {parameter, config.decay.decays(parameter.kind) ? config.weight_decay : 0, config.lr_scale.of(parameter.kind)});
+Optimizer::Optimizer(const OptimConfig& config, const nn::Parameters& parameters, const Division& division)
+    : clip_(config.clip) {
+  for (size_t i = 0; i < parameters.list().size(); ++i) {
+    const nn::Parameter& parameter = parameters.list()[i];
+    const Piece piece = division.piece_of(i, parameter.value.numel());
+    if (!parameter.value.requires_grad() || piece.size() == 0) continue;
+    trained_.push_back({parameter, piece, config.decay.decays(parameter.kind) ? config.weight_decay : 0,
+                        config.lr_scale.of(parameter.kind)});
   }
 }
 
 at::Tensor Optimizer::squared_gradient_norm() const {
   const ops::PartScope scope("part::optimizer");
   std::vector<at::Tensor> gradients;
-  for (const auto& one : trained_) gradients.push_back(one.parameter.value.grad());
+  for (const auto& one : trained_) gradients.push_back(one.piece.of(one.parameter.value.grad()));
   return ops::sum_squares_of(gradients);
 }
 
@@ -28,9 +31,10 @@ void Optimizer::step(double lr, double norm) {
   update({lr, clip_ > 0 && norm > clip_ ? clip_ / norm : 1, applied_steps_});
 }
 
-std::unique_ptr<Optimizer> make_optimizer(const OptimConfig& config, const nn::Parameters& parameters) {
-  if (config.name == OptimizerName::muon) return std::make_unique<Muon>(config, parameters);
-  return std::make_unique<AdamW>(config, parameters);
+std::unique_ptr<Optimizer> make_optimizer(const OptimConfig& config, const nn::Parameters& parameters,
+                                          const Division& division) {
+  if (config.name == OptimizerName::muon) return std::make_unique<Muon>(config, parameters, division);
+  return std::make_unique<AdamW>(config, parameters, division);
 }
 
 double optimizer_flops(const OptimConfig& config, const nn::Parameters& parameters) {

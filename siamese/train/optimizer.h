@@ -10,6 +10,7 @@
 
 #include "siamese/models/weights.h"
 #include "siamese/nn/parameters.h"
+#include "siamese/train/division.h"
 #include "siamese/train/optim_config.h"
 
 namespace siamese::train {
@@ -20,7 +21,8 @@ class Optimizer {
   Optimizer(const Optimizer&) = delete;
   Optimizer& operator=(const Optimizer&) = delete;
 
-  // The squared Euclidean norm of all gradients together, in a fixed order of summation: a scalar where they are.
+  // The squared Euclidean norm of all gradients together, in a fixed order of summation: a scalar where they are. Of a
+  // divided optimizer: of the gradients of its part.
   at::Tensor squared_gradient_norm() const;
   // One step at learning rate `lr`; gradients of global norm `norm` are scaled down to the clip.
   void step(double lr, double norm);
@@ -28,13 +30,14 @@ class Optimizer {
   int64_t applied_steps() const { return applied_steps_; }
   void set_applied_steps(int64_t steps) { applied_steps_ = steps; }
   // What a checkpoint holds of it, by name: "m.<parameter>" a running mean of the gradients, "v.<parameter>" of their
-  // squares, where there is one.
+  // squares, where there is one; of a divided optimizer "m.<parameter>[begin:end]" where a border cuts it.
   virtual std::vector<models::NamedTensor> state() const = 0;
 
  protected:
-  // A parameter that is trained, and how.
+  // A parameter that is trained, what of it is updated here, and how.
   struct Trained {
     nn::Parameter parameter;
+    Piece piece;
     double weight_decay;
     double lr_scale;
   };
@@ -45,7 +48,7 @@ class Optimizer {
     int64_t applied_steps;  // this one included
   };
 
-  Optimizer(const OptimConfig& config, const nn::Parameters& parameters);
+  Optimizer(const OptimConfig& config, const nn::Parameters& parameters, const Division& division);
   const std::vector<Trained>& trained() const { return trained_; }  // in the order of the parameters
 
  private:
@@ -56,7 +59,8 @@ class Optimizer {
   int64_t applied_steps_ = 0;
 };
 
-std::unique_ptr<Optimizer> make_optimizer(const OptimConfig& config, const nn::Parameters& parameters);
+std::unique_ptr<Optimizer> make_optimizer(const OptimConfig& config, const nn::Parameters& parameters,
+                                          const Division& division = {});
 
 // Of one step: operations of products, of which AdamW has none. The parameters may be shapes alone (meta).
 double optimizer_flops(const OptimConfig& config, const nn::Parameters& parameters);

@@ -16,9 +16,10 @@ namespace ranks_detail {
 
 namespace fs = std::filesystem;
 
-enum class Order : int64_t { end, start, step };
+enum class Order : int64_t { end, start, step, save, evaluate };
 
-// Whoever waits for an order waits as long as rank 0 evaluates or saves; inside a step all are equally fast.
+// Whoever waits for an order waits as long as rank 0 draws samples or asks tasks; what all do together, a step, a save,
+// the passes of an evaluation, takes all about as long.
 void send(comm::Group& group, Order order) {
   group.set_timeout(0);
   comm::from_leader(group, static_cast<int64_t>(order));
@@ -106,17 +107,34 @@ void Ranks::start(const Trainer& trainer, const std::filesystem::path& run_dir,
 }
 
 StepMetrics Ranks::step(Trainer& trainer) {
-  in_step_ = true;
+  exchanging_ = true;
   ranks_detail::send(group_, ranks_detail::Order::step);
   group_.set_timeout(trainer.config().engine.timeout);
   StepMetrics metrics = trainer.step();
   signal_elsewhere_ = ranks_detail::first_signal(group_, 0);
-  in_step_ = false;
+  exchanging_ = false;
   return metrics;
 }
 
+// What rank 0 does alone, the others do not wait for inside it.
+eval::Evaluation Ranks::evaluate(const Trainer& trainer) {
+  exchanging_ = true;
+  ranks_detail::send(group_, ranks_detail::Order::evaluate);
+  group_.set_timeout(trainer.config().engine.timeout);
+  eval::Evaluation evaluation = trainer.evaluate();
+  exchanging_ = false;
+  return evaluation;
+}
+
+std::filesystem::path Ranks::save(Trainer& trainer, const std::filesystem::path& run_dir) {
+  if (exchanging_) return trainer.save(run_dir);
+  ranks_detail::send(group_, ranks_detail::Order::save);
+  group_.set_timeout(trainer.config().engine.timeout);
+  return trainer.save_together(run_dir);
+}
+
 bool Ranks::finish() {
-  if (in_step_) return false;
+  if (exchanging_) return false;
   ranks_detail::send(group_, ranks_detail::Order::end);
   return true;
 }
@@ -136,10 +154,16 @@ void follow(comm::Group& group, const std::function<int()>& stop_signal) {
   // Rank 0 was asked about data that changed, and every rank's data are compared with rank 0's.
   if (!checkpoint.empty() && sees_run) trainer.resume_from(checkpoint, /*accept_changed_data=*/true);
   exchanged(group, facts_of(trainer, sees_run));
-  while (receive(group) == Order::step) {
+  for (Order order = receive(group); order != Order::end; order = receive(group)) {
     group.set_timeout(config.engine.timeout);
-    trainer.step();
-    first_signal(group, stop_signal ? stop_signal() : 0);
+    if (order == Order::save) {
+      trainer.help_save();
+    } else if (order == Order::evaluate) {
+      trainer.evaluate();
+    } else {
+      trainer.step();
+      first_signal(group, stop_signal ? stop_signal() : 0);
+    }
   }
 }
 

@@ -24,14 +24,17 @@ class Ranks {
   // when build, processor or data are not the same everywhere.
   void start(const Trainer& trainer, const std::filesystem::path& run_dir, const std::filesystem::path& checkpoint);
   StepMetrics step(Trainer& trainer);
+  eval::Evaluation evaluate(const Trainer& trainer);
+  // A checkpoint, of which every rank writes a part. After an error inside a step rank 0 saves alone, where it can.
+  std::filesystem::path save(Trainer& trainer, const std::filesystem::path& run_dir);
   // The signal that another rank caught by its last step, or 0.
   int signal_elsewhere() const { return signal_elsewhere_; }
-  // Lets the others go. False when they wait inside a step: then only comm::Group::end_all helps.
+  // Lets the others go. False when they wait inside a step or an evaluation: then only comm::Group::end_all helps.
   bool finish();
 
  private:
   comm::Group& group_;
-  bool in_step_ = false;
+  bool exchanging_ = false;  // the others are not waiting for an order
   int signal_elsewhere_ = 0;
 };
 

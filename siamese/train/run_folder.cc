@@ -66,7 +66,8 @@ bool is_picture_name(std::string_view name) {
 Names foreign_files(const fs::path& checkpoint) {
   Names foreign = names_in(checkpoint);
   std::erase_if(foreign, [&](const std::string& name) {
-    return is_one_of(name, kCheckpointFiles) && is_real_file(checkpoint / name);
+    const bool ours = is_one_of(name, kCheckpointFiles) || io::is_shard_or_index(name);
+    return ours && is_real_file(checkpoint / name);
   });
   return foreign;
 }

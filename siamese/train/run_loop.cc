@@ -128,7 +128,7 @@ void RunLoop::take_step(io::JsonLinesWriter& metrics_file) {
 }
 
 void RunLoop::evaluate(io::JsonLinesWriter& eval_file) {
-  eval::Evaluation evaluation = trainer_.evaluate();
+  eval::Evaluation evaluation = hooks_.ranks ? hooks_.ranks->evaluate(trainer_) : trainer_.evaluate();
   if (evaluation.samples) write_grid(evaluation);
   eval_file.write(eval::to_json(evaluation));
   hooks_.observer->evaluated(evaluation);
@@ -149,7 +149,7 @@ void RunLoop::save(bool last, RunStatus status) {
   tried_step_ = trainer_.state().step;
   fs::path saved;
   try {
-    saved = trainer_.save(dir_);
+    saved = save_in_folder();
   } catch (const SystemError& error) {
     if (last) throw;
     hooks_.observer->warned(
@@ -161,6 +161,8 @@ void RunLoop::save(bool last, RunStatus status) {
   hooks_.observer->saved(saved);
   tidy();
 }
+
+fs::path RunLoop::save_in_folder() { return hooks_.ranks ? hooks_.ranks->save(trainer_, dir_) : trainer_.save(dir_); }
 
 void RunLoop::tidy() const {
   const TrainConfig& train = trainer_.config().train;
@@ -192,7 +194,7 @@ void RunLoop::save_what_is_done() {
     }
   } catch (const Error&) {
   }
-  trainer_.save(dir_);
+  save_in_folder();
   saved_step_ = tried_step_;
 }
 

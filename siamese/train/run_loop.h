@@ -37,6 +37,7 @@ class RunLoop {
   // `last`: nothing comes after it, so that a failure is one of the run.
   void save(bool last, RunStatus status);
   void save_what_is_done();
+  std::filesystem::path save_in_folder();
   void leave_stopped(const std::string& why);
   [[noreturn]] void diverge(const StepMetrics& metrics);
   [[noreturn]] void fail(const std::string& what);

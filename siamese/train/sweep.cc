@@ -9,6 +9,7 @@
 #include "siamese/base/join.h"
 #include "siamese/base/path_kind.h"
 #include "siamese/config/fields.h"
+#include "siamese/io/aside.h"
 #include "siamese/io/atomic_file.h"
 #include "siamese/io/directory_lock.h"
 #include "siamese/io/json_lines.h"
@@ -16,11 +17,14 @@
 #include "siamese/runs/sweep_file.h"
 #include "siamese/train/config_keys.h"
 #include "siamese/train/failure_text.h"
+#include "siamese/train/retention.h"
 #include "siamese/train/sweep_workers.h"
 
 namespace siamese::train {
 namespace fs = std::filesystem;
 namespace {
+
+constexpr std::string_view kLeftToThat = "another process trains it: left to that";
 
 bool has_ended(std::optional<RunStatus> status) {
   return status == RunStatus::finished || status == RunStatus::diverged;
@@ -164,17 +168,23 @@ RunResult Sweep::train(const SweepHooks& hooks) {
   if (record_) record_->check_writable();
   io::write_file_atomic(options_.out / io::kSweepFile, to_json(plan_));
   write_recorded();
+  for (const auto& run : plan_.runs) tidy_ended(run, hooks);
   const RunResult result = options_.jobs > 1 ? SweepWorkers(*this, hooks).train() : train_in_turn(hooks);
   if (result.status != RunStatus::stopped && !failures_.empty()) throw_failures();
   return result;
 }
 
 RunResult Sweep::train_in_turn(const SweepHooks& hooks) {
-  for (size_t i = 0; i < plan_.runs.size(); ++i) {
+  for (size_t turn = 0; turn < plan_.runs.size(); ++turn) {
+    const size_t i = (options_.first + turn) % plan_.runs.size();
     const PlannedRun& run = plan_.runs[i];
     if (hooks.say) hooks.say(fmt::format("\n[{}/{}] {}", i + 1, plan_.runs.size(), run.dir));
     if (const auto why = left_as_it_is(run)) {
       if (hooks.say) hooks.say(*why);
+      continue;
+    }
+    if (is_held(options_.out / run.dir)) {
+      if (hooks.say) hooks.say(std::string(kLeftToThat));
       continue;
     }
     try {
@@ -191,6 +201,20 @@ RunResult Sweep::train_in_turn(const SweepHooks& hooks) {
     if (hooks.run_ended) hooks.run_ended();
   }
   return {RunStatus::finished, 0};
+}
+
+// Nobody resumes a run that has ended: what its process could not remove, this one removes.
+void Sweep::tidy_ended(const PlannedRun& run, const SweepHooks& hooks) const {
+  const fs::path dir = options_.out / run.dir;
+  if (!has_ended(run_status(dir))) return;
+  try {
+    const io::DirectoryLock lock(dir);
+    io::remove_leftovers(dir);
+    const TrainConfig own = read_config_file((dir / io::kConfigFile).string()).train;  // not what is asked for today
+    remove_old_checkpoints(dir, own.keep_last, own.keep_every);
+  } catch (const Error& error) {
+    if (hooks.say) hooks.say(run.dir + ": what is left over stays: " + error.what());
+  }
 }
 
 std::optional<runs::RecordLine> Sweep::find(const PlannedRun& run) {
@@ -258,7 +282,7 @@ void Sweep::append_recorded(const PlannedRun& run, const runs::RecordLine& line)
 
 void Sweep::note_failure(const PlannedRun& run, Exit code, const std::string& message, const SweepHooks& hooks) {
   if (code == Exit::usage && is_held(options_.out / run.dir)) {
-    if (hooks.say) hooks.say(run.dir + ": another process trains it: left to that");
+    if (hooks.say) hooks.say(run.dir + ": " + std::string(kLeftToThat));
     return;
   }
   if (code == Exit::usage && left_as_it_is(run)) return;  // and has ended meanwhile

@@ -28,6 +28,7 @@ struct SweepOptions {
   std::filesystem::path record;  // empty: none
   int64_t jobs = 1;
   bool fresh = false;  // what another build recorded or trained counts as to do
+  size_t first = 0;    // the run to begin with, the others follow in turn: for several processes on one sweep
 };
 
 // The command that trains one run of the plan in its folder below `out` and ends with the exit codes of the command
@@ -83,6 +84,7 @@ class Sweep {
   std::optional<std::string> left_as_it_is(const PlannedRun& run);
   // Whether a run ended in its folder, and by a build that counts.
   bool has_ended_here(const PlannedRun& run) const;
+  void tidy_ended(const PlannedRun& run, const SweepHooks& hooks) const;
   RunResult train_in_turn(const SweepHooks& hooks);
   void note_end(const PlannedRun& run);
   std::string end_text(const PlannedRun& run) const;

@@ -60,16 +60,23 @@ void check_ranks(const TrainConfig& train, int ranks) {
                    "), got " + std::to_string(ranks));
 }
 
-// The gradients of the whole batch, the same bits on every rank.
-void sum_over_ranks(comm::Group& group, const at::Tensor& gradients) {
-  const at::Tensor here = gradients.cpu();  // itself, where it is there already
+// Numbers of a tensor in the hands of `exchange`, which sees a span of them on the host.
+template <class Exchange>
+void exchange_numbers(const at::Tensor& tensor, const Exchange& exchange) {
+  const at::Tensor here = tensor.cpu();  // itself, where it is there already
   const auto count = static_cast<size_t>(here.numel());
   if (here.scalar_type() == at::kDouble) {
-    comm::sum(group, std::span<double>(here.mutable_data_ptr<double>(), count));
+    exchange(std::span<double>(here.mutable_data_ptr<double>(), count));
   } else {
-    comm::sum(group, std::span<float>(here.mutable_data_ptr<float>(), count));
+    exchange(std::span<float>(here.mutable_data_ptr<float>(), count));
   }
-  if (!here.is_same(gradients)) gradients.copy_(here);
+  if (!here.is_same(tensor)) tensor.copy_(here);
+}
+
+// An optimizer of matrices needs them whole.
+Division division_of(const RunConfig& config, const nn::GradientBuffer& gradients, const comm::Group* group) {
+  if (group == nullptr || config.engine.shard == Shard::none) return {};
+  return {gradients, group->rank(), group->size(), config.optim.name != OptimizerName::muon};
 }
 
 // The numbers of a state depend on each other: one that was edited, or of another checkpoint, does not go unnoticed.
@@ -103,13 +110,14 @@ Trainer::Trainer(const RunConfig& config, bool resuming, comm::Group* group)
           data::open_batches(config.data, data::Split::train, sample_shape(config.model), config.train.seed)),
       test_data_(data::open_held_out(config.data, sample_shape(config.model))),
       classifier_(config),
-      tasks_(open_tasks(config)),
       tokenizer_(resuming ? RunTokenizer{} : find_tokenizer(config.data)),
+      tasks_(resuming ? std::nullopt : open_tasks(config, tokenizer_)),
       model_(make_initial_model(config, resuming)),
+      group_(group != nullptr && group->size() > 1 ? group : nullptr),
       gradients_(model_->parameters()),
-      optimizer_(make_optimizer(config.optim, model_->parameters())),
-      average_(config.train.ema, model_->parameters()),
-      group_(group != nullptr && group->size() > 1 ? group : nullptr) {
+      division_(division_of(config, gradients_, group_)),
+      optimizer_(make_optimizer(config.optim, model_->parameters(), division_)),
+      average_(config.train.ema, model_->parameters()) {
   if (group_ != nullptr) check_ranks(config_.train, group_->size());
   state_.config = fixed_config(config_);
   state_.data = data::identity_of(config_.data);
@@ -130,7 +138,7 @@ void Trainer::fork() {
     const auto checkpoint = io::resolve_checkpoint(config_.init.from, io::CheckpointUse::resume);
     // Averages that the other run did not keep start from its weights.
     const WeightAverage none(0, model_->parameters());
-    const bool averaged = is_there(checkpoint / io::kAverageFile);
+    const bool averaged = is_there(io::file_or_index(checkpoint, io::kAverageFile));
     TrainerState other =
         load_checkpoint(checkpoint, config_.model, {*model_, *optimizer_, averaged ? average_ : none, tokenizer_});
     state_.position = state_.forked_position = other.position;
@@ -172,8 +180,26 @@ std::vector<models::Losses> Trainer::accumulate_gradients(const data::Batch& bat
     losses.objective.backward();
     losses.objective.reset();  // and the graph with it
   }
-  if (group_ != nullptr) sum_over_ranks(*group_, gradients_.whole());
+  if (group_ == nullptr) return made;
+  const bool all_here = recorder != nullptr || !division_.divided();  // the recorder looks at every gradient
+  exchange_numbers(gradients_.whole(), [&](auto numbers) {
+    all_here ? comm::sum(*group_, numbers) : comm::sum_own(*group_, numbers, division_.borders());
+  });
   return made;
+}
+
+// The gradients have been used: their buffer carries the weights.
+void Trainer::share_weights() const {
+  const std::vector<nn::Parameter>& list = model_->parameters().list();
+  for (size_t i = 0; i < list.size(); ++i) {
+    const Piece mine = division_.piece_of(i, list[i].value.numel());
+    const bool sent = list[i].value.requires_grad() && mine.size() > 0;
+    if (sent) mine.of(list[i].value.grad()).copy_(mine.of(list[i].value.detach()));
+  }
+  exchange_numbers(gradients_.whole(), [&](auto numbers) { comm::share_own(*group_, numbers, division_.borders()); });
+  for (const nn::Parameter& parameter : list) {
+    if (parameter.value.requires_grad()) parameter.value.detach().copy_(parameter.value.grad());
+  }
 }
 
 void Trainer::read(const std::vector<models::Losses>& made, bool record, StepMetrics& metrics) const {
@@ -196,8 +222,10 @@ void Trainer::read(const std::vector<models::Losses>& made, bool record, StepMet
   }
   const std::ptrdiff_t terms = std::ssize(sums);
   sums.insert(sums.end(), next, numbers.end());
+  sums.push_back(squares);
   if (group_ != nullptr) comm::sum(*group_, std::span<double>(sums));
-  metrics.grad_norm = std::sqrt(squares);
+  metrics.grad_norm = std::sqrt(division_.divided() ? sums.back() : squares);
+  sums.pop_back();
   metrics.loss = sums.front();
   for (size_t term = 0; term < made.front().extra.size(); ++term) {
     metrics.extra.emplace_back(made.front().extra[term].first, sums[1 + term]);
@@ -241,6 +269,7 @@ StepMetrics Trainer::step() {
   judge(metrics);
   if (!metrics.skipped) {
     optimizer_->step(metrics.lr, metrics.grad_norm);
+    if (division_.divided()) share_weights();
     average_.update();
   }
   state_.step += 1;
@@ -271,13 +300,14 @@ eval::Evaluation Trainer::evaluate() const {
                          .classifier = classifier_.model(),
                          .tasks = tasks_ ? &*tasks_ : nullptr,
                          .sets = &test_data_,
-                         .words = words_.get()},
+                         .words = words_.get(),
+                         .group = group_},
                         config_.eval);
 }
 
 std::string Trainer::resume_from(const std::filesystem::path& checkpoint, bool accept_changed_data) {
   const data::DataIdentity data = state_.data;
-  TrainerState state = load_checkpoint(checkpoint, config_.model, {*model_, *optimizer_, average_, tokenizer_});
+  TrainerState state = load_checkpoint(checkpoint, config_.model, parts());
   check_state(state, config_, checkpoint);
   const auto changed = state.data.empty() ? std::nullopt : data::difference(state.data, data);
   if (changed && !accept_changed_data) {
@@ -290,6 +320,7 @@ std::string Trainer::resume_from(const std::filesystem::path& checkpoint, bool a
   state.data = data;
   state_ = std::move(state);
   take_tokenizer(read_tokenizer(checkpoint, state_.tokenizer));
+  tasks_ = open_tasks(config_, tokenizer_);
   note_edits(changes);
   prefetcher_.reset();
   return changed.value_or("");
@@ -302,7 +333,16 @@ void Trainer::note_edits(const std::vector<std::string>& changes) {
 }
 
 std::filesystem::path Trainer::save(const std::filesystem::path& run_dir) {
-  return save_checkpoint(run_dir, config_, {*model_, *optimizer_, average_, tokenizer_}, state_);
+  if (division_.divided()) {
+    throw SystemError("the optimizer's state is divided among the ranks (engine.shard), which are inside a step");
+  }
+  return save_checkpoint(run_dir, config_, parts(), state_);
 }
+
+std::filesystem::path Trainer::save_together(const std::filesystem::path& run_dir) {
+  return save_checkpoint(run_dir, config_, parts(), state_, group_);
+}
+
+void Trainer::help_save() const { help_save_checkpoint(config_, parts(), *group_); }
 
 }  // namespace siamese::train

@@ -36,7 +36,7 @@ class Trainer {
   // One optimizer step. A non-finite loss or gradient, or an outlier (spike_guard.h), leaves weights, moments and
   // averages as they were (metrics.skipped).
   StepMetrics step();
-  // Of the averaged weights when the config says so.
+  // Of the averaged weights when the config says so. Of several ranks all call it; rank 0's is the one that counts.
   eval::Evaluation evaluate() const;
 
   // DataError naming the file when the data are not what they were, unless `accept_changed_data`: then the state keeps
@@ -46,7 +46,11 @@ class Trainer {
   void set_unrecorded(std::string line) { state_.unrecorded = std::move(line); }
   // Lines about keys that the run goes on with another value of; the state keeps them.
   void note_edits(const std::vector<std::string>& changes);
+  // By this process alone. SystemError when it has only a part of the optimizer's state (engine.shard).
   std::filesystem::path save(const std::filesystem::path& run_dir);
+  // By all ranks: rank 0 calls this, the others help_save. The same as `save` when there is one process.
+  std::filesystem::path save_together(const std::filesystem::path& run_dir);
+  void help_save() const;
 
   // False between the change of the weights and the end of its step: an error in between leaves what no state
   // describes.
@@ -64,6 +68,9 @@ class Trainer {
   void take_tokenizer(RunTokenizer tokenizer);
   // Forward and backward over this rank's micro-batches; the terms of each. Then the gradients are those of all ranks.
   std::vector<models::Losses> accumulate_gradients(const data::Batch& batch, SiteRecorder* recorder) const;
+  // After an update of this rank's part: the weights of all parts, on every rank.
+  void share_weights() const;
+  RunParts parts() const { return {*model_, *optimizer_, average_, tokenizer_, division_.divided()}; }
   // What was computed, and the gradient's norm, as numbers: the one place in a step where the host waits for a device.
   void read(const std::vector<models::Losses>& made, bool record, StepMetrics& metrics) const;
   // Whether the update has to be left out, and why.
@@ -73,14 +80,15 @@ class Trainer {
   std::unique_ptr<data::Batches> training_data_;  // before the model: bad data is found in no time
   std::vector<data::HeldOutSet> test_data_;
   Classifier classifier_;
-  std::optional<eval::Tasks> tasks_;
   RunTokenizer tokenizer_;
+  std::optional<eval::Tasks> tasks_;
   std::unique_ptr<eval::Words> words_;  // of language models
   std::unique_ptr<models::Model> model_;
+  comm::Group* group_;  // null: alone
   nn::GradientBuffer gradients_;
+  Division division_;
   std::unique_ptr<Optimizer> optimizer_;
   WeightAverage average_;
-  comm::Group* group_;
   std::unique_ptr<data::Prefetcher> prefetcher_;  // made at the first step
   TrainerState state_;
   bool updating_ = false;

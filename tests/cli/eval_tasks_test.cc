@@ -74,6 +74,29 @@ TEST_F(EvalTasks, AreAskedInTheLoop) {
   EXPECT_EQ(again["tasks"], alone["tasks"]);
 }
 
+TEST_F(EvalTasks, AreAskedInTheWordsOfTheRun) {
+  make_run();
+  make_set("cats");
+  ASSERT_EQ(run("prepare corpus.txt --tokenizer t.json --out data --val-fraction 0").exit_code, 0);
+  const std::string keys = tiny +
+                           "data.source=tokens data.train=[data/train] data.val_fraction=0.5 model.context=4 "
+                           "model.vocab=280 eval.tasks=[cats] ";
+  const auto made = run(keys + "--out y");
+  ASSERT_EQ(made.exit_code, 0) << made.error;
+  // The checkpoint has the tokenizer: neither `eval` nor `resume` needs the file that it came from.
+  std::filesystem::remove(folder / "t.json");
+  std::filesystem::remove(folder / "data/tokenizer.json");
+  const auto again = nlohmann::json::parse(run("eval y --json").out);
+  const auto alone = nlohmann::json::parse(run("eval y --tasks cats --json").out);
+  EXPECT_EQ(again["tasks"], alone["tasks"]);
+  const auto resumed = run("resume y train.steps=8");
+  ASSERT_EQ(resumed.exit_code, 0) << resumed.error;
+  const std::string lines = read("y/eval.jsonl");
+  const auto last = nlohmann::json::parse(lines.substr(lines.rfind('\n', lines.size() - 2) + 1));
+  EXPECT_EQ(last["step"], 8);
+  EXPECT_EQ(last["tasks"][0]["documents"], 2);
+}
+
 TEST_F(EvalTasks, BadInputIsOneLine) {
   make_run();
   make_set("cats");

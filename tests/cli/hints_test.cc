@@ -97,6 +97,17 @@ TEST_F(Hints, AReaderThatLeavesIsNoError) {
   EXPECT_NE(read("error.txt").find("cannot write to the output"), std::string::npos);
 }
 
+TEST_F(Hints, TheTextOfTheRecipeIsFetched) {
+  expect_refusal("train text-small --out x", 3, "no file, folder or match for 'data/english', looked for in ");
+  expect_refusal("train text-small --out x", 3, "; `python3 tools/real_data.py english` fetches it");
+  std::filesystem::create_directories(folder / "data/english");
+  write("data/english/a.txt", std::string(600, 'a') + "\n");
+  EXPECT_EQ(run("train text-small model.width=8 model.heads=2 model.blocks=1 model.context=8 train.steps=1 "
+                "train.batch=1 optim.schedule.warmup=0 eval.batches=1 --out x")
+                .exit_code,
+            0);
+}
+
 TEST_F(Hints, APatternInAFileStandsInQuotes) {
   for (const char* const pattern : {"*.txt", "*/*.txt", "*"}) {
     write("star.yaml", std::string("preset: text-small\ndata: {train: [") + pattern + "]}\n");

@@ -62,11 +62,25 @@ TEST_F(Import, ScaledFrequenciesGoAlong) {
   expect_refusal("convert run --to hf -o x", 2, "model.rope_scaling: expected none for layout hf");
 }
 
-TEST_F(Import, AWindowLimitsTheContext) {
-  make_run("model.context=24");
+TEST_F(Import, AWindowGoesThereAndBack) {
+  make_run("model.context=24 model.window=5");
   ok("convert run --to hf-mistral -o there");
+  EXPECT_EQ(json::parse(read("there/config.json")).at("sliding_window"), 5);
+  std::filesystem::remove(folder / "there" / "config.yaml");
+  ok("convert there --to siamese -o back");
+  EXPECT_NE(read("back/config.yaml").find("window: 5"), std::string::npos);
+  EXPECT_EQ(said("back"), said("run"));
+  for (const char* const layout : {"hf-llama", "hf", "meta-llama"}) {
+    expect_refusal(std::string("convert run --to ") + layout + " -o x", 2, "model.window: expected 0, or at least");
+  }
+}
+
+TEST_F(Import, AWindowOfSomeBlocksLimitsTheContext) {
+  make_run("model.context=24 model.qkv_bias=true model.norm_eps=1e-6");
+  ok("convert run --to hf-qwen2 -o there");
   json config = json::parse(read("there/config.json"));
   EXPECT_TRUE(config.at("sliding_window").is_null());
+  config["use_sliding_window"] = true;
   config["sliding_window"] = 16;
   write("there/config.json", config.dump());
   std::filesystem::remove(folder / "there" / "config.yaml");

@@ -1,5 +1,8 @@
 // One run by several processes under mpirun.
 #include <cmath>
+#include <filesystem>
+#include <map>
+#include <set>
 
 #include "tests/cli/background.h"
 #include "tests/cli/command.h"
@@ -34,9 +37,17 @@ class UnderMpi : public CommandTest {
   void expect_same_bits(const std::string& a, const std::string& b) const {
     EXPECT_EQ(lines(a + "/metrics.jsonl"), lines(b + "/metrics.jsonl"));
     EXPECT_EQ(lines(a + "/eval.jsonl"), lines(b + "/eval.jsonl"));
-    for (const char* const file : {"/step6/model.safetensors", "/step6/optim.safetensors"}) {
-      EXPECT_EQ(read(a + file), read(b + file)) << file;
+    expect_same_tensors(a, b);
+  }
+  void expect_same_tensors(const std::string& a, const std::string& b) const {
+    std::set<std::string> names;
+    for (const std::string& run : {a, b}) {
+      for (const auto& file : std::filesystem::directory_iterator(folder / run / "step6")) {
+        if (file.path().extension() == ".safetensors") names.insert(file.path().filename().string());
+      }
     }
+    EXPECT_GE(names.size(), 2u);
+    for (const std::string& name : names) EXPECT_EQ(read(a + "/step6/" + name), read(b + "/step6/" + name)) << name;
   }
   void expect_same_losses(const std::string& a, const std::string& b) const {
     const auto one = lines(a + "/metrics.jsonl"), other = lines(b + "/metrics.jsonl");
@@ -86,7 +97,7 @@ TEST_F(UnderMpi, GoesOnWithAnyNumberOfRanks) {
   expect_ok(train + "--out whole", ranks(2));
   expect_ok(train + "train.steps=4 --out cut", ranks(2));
   expect_ok("resume cut train.steps=6 --quiet", ranks(2));
-  EXPECT_EQ(read("whole/step6/model.safetensors"), read("cut/step6/model.safetensors"));
+  expect_same_tensors("whole", "cut");
   expect_ok(train + "train.steps=4 --out fewer", ranks(4));
   expect_ok("resume fewer train.steps=6 --quiet");
   expect_same_losses("whole", "fewer");
@@ -96,6 +107,30 @@ TEST_F(UnderMpi, GoesOnWithAnyNumberOfRanks) {
   const auto run = nlohmann::json::parse(read("more/run.json"));
   EXPECT_EQ(run["stretches"][0]["ranks"], 1);
   EXPECT_EQ(run["stretches"][1]["ranks"], 3);
+}
+
+// Each rank updates its part of the weights. The norm is added in another order, the rest is the same.
+TEST_F(UnderMpi, TheOptimizerDivided) {
+  for (const std::string optimizer : {"adamw", "muon"}) {
+    SCOPED_TRACE(optimizer);
+    const std::string command = train + "train.ema=0.9 train.record_every=2 optim.name=" + optimizer + " ";
+    const std::string divided = command + "engine.shard=optimizer ";
+    expect_ok(command + "--out whole_" + optimizer, ranks(3));
+    expect_ok(divided + "--out divided_" + optimizer, ranks(3));
+    expect_ok(divided + "--out again_" + optimizer, ranks(3));
+    expect_same_losses("whole_" + optimizer, "divided_" + optimizer);
+    expect_same_bits("divided_" + optimizer, "again_" + optimizer);
+    // Shards that one process reads, and a cut that goes on with the same ranks to the same bits.
+    expect_ok("eval divided_" + optimizer);
+    expect_ok("eval divided_" + optimizer + " eval.averaged=true");
+    expect_ok(divided + "train.steps=4 --out cut_" + optimizer, ranks(3));
+    expect_ok("resume cut_" + optimizer + " train.steps=6 --quiet", ranks(3));
+    expect_same_tensors("divided_" + optimizer, "cut_" + optimizer);
+    expect_ok(divided + "train.steps=4 --out other_" + optimizer, ranks(2));
+    expect_ok("resume other_" + optimizer + " train.steps=5 --quiet", ranks(4));
+    expect_ok("resume other_" + optimizer + " train.steps=6 --quiet");
+    expect_same_losses("whole_" + optimizer, "other_" + optimizer);
+  }
 }
 
 TEST_F(UnderMpi, MoreRanksThanMicroBatches) {
@@ -123,6 +158,30 @@ TEST_F(UnderMpi, RefusalsAreSaidOnce) {
   EXPECT_EQ(times(verb.error, "siamese: schemes: expected one process, got 2 (mpirun)"), 1) << verb.error;
 }
 
+// Each trains runs of its own: as many lines in the record as runs, the same as one process writes.
+TEST_F(UnderMpi, ASweepGivesEachRankItsRuns) {
+  write("s.yaml", "sweep: s\nconfig: '" SIAMESE_CONFIG_FOLDER
+                  "/../tests/cli/tiny.yaml'\nvariants:\n  - {model.residual: pre}\n  - {model.residual: post}\n  - "
+                  "{model.residual: siamese}\nrecord: record.jsonl\n");
+  expect_ok("sweep s.yaml --out alone --record alone.jsonl --quiet");
+  expect_ok("sweep s.yaml --out shared --quiet", ranks(2));
+  const auto losses = [&](const std::string& file) {
+    std::map<std::string, double> found;
+    for (const auto& line : lines(file)) found[line["variant"]] = line["val_loss"].get<double>();
+    return found;
+  };
+  EXPECT_EQ(lines("record.jsonl").size(), 3u);
+  EXPECT_EQ(losses("record.jsonl"), losses("alone.jsonl"));
+  EXPECT_TRUE(exists("shared/report.html"));
+  // One run that cannot be trained: the others are, and rank 0 tells.
+  std::filesystem::create_directories(folder / "broken/post");
+  write("broken/post/mine.txt", "x");
+  const CommandResult failed = run("sweep s.yaml --out broken --record b.jsonl --quiet", ranks(2));
+  EXPECT_EQ(failed.exit_code, 2) << failed.error;
+  EXPECT_NE(failed.error.find("1 of 3 runs failed: post: "), std::string::npos) << failed.error;
+  EXPECT_EQ(lines("b.jsonl").size(), 2u);
+}
+
 // An endless run of two ranks, of which the second's number is known.
 class EndlessUnderMpi : public UnderMpi {
  protected:
@@ -130,14 +189,14 @@ class EndlessUnderMpi : public UnderMpi {
     write("rank.sh",
           "#!/bin/sh\n[ \"$OMPI_COMM_WORLD_RANK\" = 0 ] || echo $$ > second\nexec '" SIAMESE_BINARY "' \"$@\"\n");
   }
-  std::string command() const {
-    return "exec " + ranks(2) + " sh rank.sh " + tiny +
-           "train.micro_batch=1 train.steps=1000000 train.checkpoint_every=1 train.keep_last=2 train.eval_every=0 "
-           "--quiet --out x > out.txt 2> error.txt < /dev/null";
+  std::string command(const std::string& arguments) const {
+    return "exec " + ranks(2) + " sh rank.sh " + arguments + " --quiet > out.txt 2> error.txt < /dev/null";
   }
   // Once something is saved, `signal` to the second rank; how mpirun ended.
   int stop_second(int signal) const {
-    Background job(folder, "", command());
+    Background job(folder, "",
+                   command(tiny + "train.micro_batch=1 train.steps=1000000 train.checkpoint_every=1 train.keep_last=2 "
+                                  "train.eval_every=0 --out x"));
     EXPECT_TRUE(job.wait_until([&] { return exists("x/latest") && exists("second"); })) << read("error.txt");
     kill(static_cast<pid_t>(std::stol(read("second"))), signal);
     return job.wait();
@@ -148,6 +207,32 @@ TEST_F(EndlessUnderMpi, ARankThatDiesEndsTheJob) {
   EXPECT_NE(stop_second(SIGKILL), 0);
   expect_ok("eval x");
   expect_ok("resume x train.steps=100000 train.max_hours=1e-6 --quiet || test $? = 75");
+}
+
+// A stopped process is one that hangs: it neither answers nor dies. Inside a step, that is: the run saves before, and
+// no more while it is stopped, because others wait for a save without a limit.
+TEST_F(EndlessUnderMpi, ARankThatHangsEndsTheJob) {
+  expect_ok(train + "train.steps=2 --out x", ranks(2));
+  {
+    Background job(
+        folder, "",
+        command("resume x train.steps=1000000 train.checkpoint_every=0 train.eval_every=0 engine.timeout=3"));
+    const auto steps = [&] {
+      const std::string metrics = read("x/metrics.jsonl");
+      return std::count(metrics.begin(), metrics.end(), '\n');
+    };
+    EXPECT_TRUE(job.wait_until([&] { return exists("second") && steps() > 4; })) << read("error.txt");
+    kill(static_cast<pid_t>(std::stol(read("second"))), SIGSTOP);
+    EXPECT_NE(job.wait(), 0);
+  }
+  char host[256] = "";
+  ASSERT_EQ(gethostname(host, sizeof host - 1), 0);
+  const std::string error = read("error.txt");
+  const std::string line =
+      "siamese: rank 0 on " + std::string(host) + ": the other ranks did not answer for 3 s (engine.timeout)";
+  EXPECT_NE(error.find(line), std::string::npos) << error;
+  expect_ok("eval x");
+  expect_ok("resume x train.steps=4 --quiet", ranks(2));
 }
 
 TEST_F(EndlessUnderMpi, ASignalToAnyRankSavesOnce) {

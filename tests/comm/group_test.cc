@@ -46,6 +46,33 @@ TEST(Group, SumsWhatDoesNotGoAtOnce) {
   expect_sum_in_order<float>(3, (size_t{1} << 20));
 }
 
+// Parts of different sizes, one of them empty, one longer than what goes over the wire at once.
+TEST(Group, SumsAndSharesWhatEachRankOwns) {
+  const std::vector<std::vector<int64_t>> all_borders = {
+      {0, 5, 5, 31}, {0, 1, 2, 3}, {0, 0, 0, 0}, {0, 7, (int64_t{1} << 18) + 9, (int64_t{1} << 18) + 10}};
+  for (const auto& borders : all_borders) {
+    SCOPED_TRACE(borders.back());
+    const auto count = static_cast<size_t>(borders.back());
+    std::vector<std::vector<float>> own(3), shared(3);
+    ThreadGroup::run(3, [&](Group& group) {
+      std::vector<float> values(count);
+      for (size_t i = 0; i < count; ++i) values[i] = value_of(group.rank(), i);
+      sum_own(group, std::span<float>(values), borders);
+      own[static_cast<size_t>(group.rank())] = values;
+      share_own(group, std::span<float>(values), borders);
+      shared[static_cast<size_t>(group.rank())] = values;
+    });
+    for (size_t i = 0; i < count; ++i) {
+      const float sum = value_of(0, i) + value_of(1, i) + value_of(2, i);
+      for (size_t rank = 0; rank < 3; ++rank) {
+        const bool owned = borders[rank] <= static_cast<int64_t>(i) && static_cast<int64_t>(i) < borders[rank + 1];
+        ASSERT_EQ(own[rank][i], owned ? sum : value_of(static_cast<int>(rank), i)) << rank << " " << i;
+        ASSERT_EQ(shared[rank][i], sum) << rank << " " << i;
+      }
+    }
+  }
+}
+
 TEST(Group, NothingToSum) {
   ThreadGroup::run(2, [](Group& group) { sum(group, std::span<float>()); });
 }

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "tests/eval/small_images.h"
+#include "tests/support/thread_group.h"
 
 namespace siamese::eval {
 namespace classification_test {
@@ -47,6 +48,23 @@ TEST(Classification, CountsAsAPlainLoopDoes) {
     EXPECT_EQ(result.top5, expected.top5) << rows;
     EXPECT_EQ(result.confusion, expected.confusion) << rows;
     EXPECT_NEAR(result.loss, expected.loss, 1e-6) << rows;
+  }
+}
+
+TEST(Classification, RanksShareThePasses) {
+  const SmallVit vit;
+  const RandomPictures pictures(vit.config, 0);
+  const Classification alone = classify(vit.get(), pictures, 7, 40);
+  std::vector<Classification> all(3);
+  comm::ThreadGroup::run(3, [&](comm::Group& group) {
+    all[static_cast<size_t>(group.rank())] = classify(vit.get(), pictures, 7, 40, nullptr, &group);
+  });
+  for (const Classification& one : all) {
+    EXPECT_EQ(one.count, alone.count);
+    EXPECT_EQ(one.loss, alone.loss);
+    EXPECT_EQ(one.top1, alone.top1);
+    EXPECT_EQ(one.top5, alone.top5);
+    EXPECT_EQ(one.confusion, alone.confusion);
   }
 }
 

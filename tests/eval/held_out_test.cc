@@ -1,6 +1,7 @@
 #include "siamese/eval/held_out.h"
 
 #include "tests/models/small_lm.h"
+#include "tests/support/thread_group.h"
 
 #include "siamese/data/batches.h"
 #include "siamese/eval/inputs.h"
@@ -32,6 +33,23 @@ TEST(HeldOut, IsTheMeanOverCountedTargetsOfTheWholeSmallSet) {
   }
   EXPECT_NEAR(result.loss, sum / 24, 1e-6);
   EXPECT_NEAR(result.perplexity, std::exp(sum / 24), 1e-4);
+}
+
+// The same bits as one process gets, also with more ranks than passes.
+TEST(HeldOut, RanksShareThePasses) {
+  const auto model = models::make_lm(models::small_config("siamese"));
+  const auto batches = data::token_batches(std::make_unique<ThreeSamples>(), 12);
+  const HeldOut alone = held_out_loss(*model, *batches, 1, 200);
+  for (const int ranks : {2, 3, 5}) {
+    std::vector<HeldOut> all(static_cast<size_t>(ranks));
+    comm::ThreadGroup::run(ranks, [&](comm::Group& group) {
+      all[static_cast<size_t>(group.rank())] = held_out_loss(*model, *batches, 1, 200, nullptr, &group);
+    });
+    for (const HeldOut& one : all) {
+      EXPECT_EQ(one.loss, alone.loss) << ranks;
+      EXPECT_EQ(one.targets, alone.targets);
+    }
+  }
 }
 
 }  // namespace

@@ -77,14 +77,15 @@ TEST(HfConfig, ScaledRotaryFrequencies) {
   EXPECT_EQ(scaling("rope_scaling", R"({"rope_type": "default"})"), "");
 }
 
-// Attention to a window is attention to all in a context that is no longer.
-TEST(HfConfig, WindowsLimitTheContext) {
+// Attention to a window is attention to all in a context that is no longer; Qwen 2 has it in some blocks only.
+TEST(HfConfig, WindowsAreKnownOrLimitTheContext) {
   auto json = nlohmann::json::parse(llama_with("model_type", "\"mistral\""));
   const auto read = [&](Layout layout) { return read_hf_config(layout, json.dump(), "c"); };
   EXPECT_EQ(read(Layout::hf_mistral).window, 0);
   json["sliding_window"] = 32;
-  EXPECT_EQ(read(Layout::hf_mistral).window, 32);
-  EXPECT_EQ(read(Layout::hf_mistral).model.find("context")->text, "32");
+  EXPECT_EQ(read(Layout::hf_mistral).window, 0);
+  EXPECT_EQ(read(Layout::hf_mistral).model.find("window")->text, "32");
+  EXPECT_EQ(read(Layout::hf_mistral).model.find("context")->text, "99");
   json["sliding_window"] = 99;
   EXPECT_EQ(read(Layout::hf_mistral).window, 0);
   EXPECT_EQ(read(Layout::hf_mistral).model.find("context")->text, "99");
@@ -95,6 +96,7 @@ TEST(HfConfig, WindowsLimitTheContext) {
   json["sliding_window"] = 32;
   json["use_sliding_window"] = true;
   EXPECT_EQ(read(Layout::hf_qwen2).window, 32);
+  EXPECT_EQ(read(Layout::hf_qwen2).model.find("context")->text, "32");
 }
 
 TEST(HfConfig, TheModelTypeTellsTheLayout) {

@@ -133,7 +133,8 @@ void expect_equals_reference(Case& c, const std::string& what) {
 
 std::string text(const AttentionShape& s) {
   return "T" + std::to_string(s.tokens) + " H" + std::to_string(s.heads) + "/" + std::to_string(s.kv_heads) + " D" +
-         std::to_string(s.head_dim) + (s.causal ? " causal" : "");
+         std::to_string(s.head_dim) + (s.causal ? " causal" : "") +
+         (s.window > 0 ? " W" + std::to_string(s.window) : "");
 }
 
 TEST_P(Attention, EqualsTheReference) {
@@ -164,6 +165,44 @@ TEST_P(Attention, LongRowsEqualTheReference) {
   }
 }
 
+// Windows shorter than a vector, a tile and a block, across their borders, and longer than all tokens.
+TEST_P(Attention, WindowsEqualTheReference) {
+  for (const int64_t tokens : {1, 7, 65, 250}) {
+    for (const int64_t window : {1, 2, 5, 16, 47, 48, 49, 97, 400}) {
+      for (const int64_t dim : {8, 33}) {
+        const AttentionShape shape{tokens > 50 ? 1 : 2, tokens, 2, 1, dim, true, 1e-5F, window};
+        // Of a window of one key the gradients of q and k are 0: nothing that a gain's could be told from rounding by.
+        Case c(shape, {dim == 8, window > 1, window % 2 == 1});
+        expect_equals_reference(c, text(shape));
+        if (HasFatalFailure()) return;
+      }
+    }
+  }
+  const AttentionShape shape{1, 1200, 1, 1, 6, true, 1e-5F, 333};
+  Case c(shape, {true, true, true});
+  expect_equals_reference(c, text(shape));
+}
+
+// All tokens in the window: bit for bit what there is without one.
+TEST_P(Attention, AWindowOfAllTokensChangesNothing) {
+  for (const int64_t tokens : {1, 50, 250}) {
+    AttentionShape shape{2, tokens, 4, 2, 20, true, 1e-5F};
+    Case without(shape, {true, true, true});
+    without.forward(0, shape.tasks());
+    without.backward(0, shape.tasks());
+    for (const int64_t window : {tokens, tokens + 1, int64_t{1} << 40}) {
+      shape.window = window;
+      Case with(shape, {true, true, true});
+      with.forward(0, shape.tasks());
+      with.backward(0, shape.tasks());
+      EXPECT_TRUE(same_bits(with.out, without.out)) << text(shape);
+      EXPECT_TRUE(same_bits(with.lse, without.lse)) << text(shape);
+      EXPECT_TRUE(same_bits(with.d_qkv, without.d_qkv)) << text(shape);
+      EXPECT_TRUE(same_bits(with.d_gains, without.d_gains)) << text(shape);
+    }
+  }
+}
+
 TEST_P(Attention, TaskByTaskGivesTheSameBits) {
   for (const int64_t dim : {20, 64}) {
     const AttentionShape shape{2, 50, 4, 2, dim, true, 1e-5F};
@@ -182,7 +221,8 @@ TEST_P(Attention, TaskByTaskGivesTheSameBits) {
 TEST_P(Attention, PieceByPieceGivesTheSameBits) {
   for (const AttentionShape& shape :
        {AttentionShape{1, 250, 2, 1, 20, true, 1e-5F}, AttentionShape{2, 130, 2, 2, 64, false, 1e-5F},
-        AttentionShape{1, 97, 4, 2, 33, true, 1e-5F}}) {
+        AttentionShape{1, 97, 4, 2, 33, true, 1e-5F}, AttentionShape{1, 400, 2, 1, 20, true, 1e-5F, 70},
+        AttentionShape{1, 300, 4, 2, 33, true, 1e-5F, 1}}) {
     const bool rope = shape.head_dim % 2 == 0;
     Case whole(shape, {rope, true, true}), pieces(shape, {rope, true, true});
     ASSERT_GT(attention_sizes(shape, true).blocks, 1);

@@ -13,6 +13,7 @@ struct Setting {
   int64_t batch, tokens, heads, kv_heads, dim, capacity;
   bool rotated;
   std::string gains;  // of "qkv"
+  int64_t window = 0;
 };
 
 // Whole sequences, and the way through them with a cache.
@@ -83,7 +84,8 @@ class Sequences {
       if (setting_.gains.find("qkv"[i]) != std::string::npos) inputs.gains[i] = gains[i].data();
     }
     std::vector<double> out(out_.size());
-    reference::windowed_attention(shape_of(setting_.batch, setting_.tokens), inputs, setting_.capacity, out.data());
+    const int64_t seen = setting_.window > 0 ? std::min(setting_.window, setting_.capacity) : setting_.capacity;
+    reference::windowed_attention(shape_of(setting_.batch, setting_.tokens), inputs, seen, out.data());
     return out;
   }
 
@@ -96,7 +98,8 @@ class Sequences {
             .heads = setting_.heads,
             .kv_heads = setting_.kv_heads,
             .head_dim = setting_.dim,
-            .eps = 1e-5F};
+            .eps = 1e-5F,
+            .window = setting_.window};
   }
 
   Setting setting_;
@@ -156,6 +159,22 @@ TEST_P(CachedAttention, TheCacheIsARing) {
     sequences.pass(0, 2, past, capacity);
     for (past = {capacity, capacity}; past[0] < s.tokens; ++past[0], ++past[1]) sequences.pass(0, 2, past, 1);
     expect_close(sequences.out(), sequences.expected(), 1e-5, "a ring of " + std::to_string(capacity));
+  }
+}
+
+// A window that is shorter than the cache, in a ring and before it is one.
+TEST_P(CachedAttention, AWindowForgetsSooner) {
+  for (const int64_t window : {1, 3, 17, 18, 40}) {
+    for (const int64_t capacity : {18, 47}) {
+      const Setting s{2, 47, 4, 2, 18, capacity, true, "qk", window};
+      Sequences sequences(s);
+      std::vector<int64_t> past(2, 0);
+      sequences.pass(0, 2, past, 11);
+      sequences.pass(0, 2, {11, 11}, 7);
+      for (past = {18, 18}; past[0] < s.tokens; ++past[0], ++past[1]) sequences.pass(0, 2, past, 1);
+      expect_close(sequences.out(), sequences.expected(), 1e-5,
+                   "window " + std::to_string(window) + " of " + std::to_string(capacity));
+    }
   }
 }
 

@@ -40,6 +40,40 @@ TEST(Lm, CachedGenerationEqualsUncachedForEveryScheme) {
   }
 }
 
+TEST(Lm, CachedGenerationEqualsUncachedInAWindow) {
+  const c10::NoGradGuard no_grad;
+  for (const int64_t window : {1, 2, 5}) {
+    for (const Positions positions : {Positions::rope, Positions::learned}) {
+      ModelConfig config = small_config("siamese(x=hybrid)");
+      config.positions = positions;
+      config.window = window;
+      expect_cache_changes_nothing(config, at::kDouble, 1e-12, "window in double");
+      expect_cache_changes_nothing(config, at::kFloat, 1e-5, "window");
+    }
+  }
+}
+
+// One block: a token of before the window changes nothing; with two its neighbours have told of it.
+TEST(Lm, ATokenBeforeTheWindowIsNotSeen) {
+  const c10::NoGradGuard no_grad;
+  for (const int64_t blocks : {1, 2}) {
+    ModelConfig config = small_config("siamese(x=hybrid)");
+    config.blocks = blocks;
+    config.window = 4;
+    const auto model = make_lm(config);
+    const at::Tensor tokens = random_inputs(config, 1, 3).tokens.narrow(1, 0, 12);
+    const at::Tensor other = tokens.clone();
+    other[0][2] = (tokens[0][2].item<int64_t>() + 1) % config.vocab;
+    const at::Tensor a = model->hidden(tokens), b = model->hidden(other);
+    EXPECT_GT(testing::largest_difference(a[0][5], b[0][5]), 1e-4);
+    if (blocks == 1) {
+      testing::expect_same_bits(a.narrow(1, 6, 6), b.narrow(1, 6, 6), "past the window");
+    } else {
+      EXPECT_GT(testing::largest_difference(a[0][6], b[0][6]), 1e-6);
+    }
+  }
+}
+
 // Sequences of a batch stand at tokens of their own.
 TEST(Lm, SequencesOfACacheGoTheirOwnWays) {
   const c10::NoGradGuard no_grad;

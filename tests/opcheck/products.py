@@ -118,27 +118,30 @@ def rope_cases():
 
 
 def attention_cases():
-    kinds = ((4, 2, True, True, "qkv"), (2, 2, False, False, "k"), (3, 1, True, False, ""))  # heads, ..., gains
-    for dtype, (heads, kv_heads, causal, rotated, gains) in typed(kinds):
+    # heads, ..., gains, window
+    kinds = ((4, 2, True, True, "qkv", 3), (2, 2, False, False, "k", 0), (3, 1, True, False, "", 0))
+    for dtype, (heads, kv_heads, causal, rotated, gains, window) in typed(kinds):
 
-        def attention(dtype=dtype, heads=heads, kv_heads=kv_heads, causal=causal, rotated=rotated, gains=gains):
+        def attention(
+            dtype=dtype, heads=heads, kv_heads=kv_heads, causal=causal, rotated=rotated, gains=gains, window=window
+        ):
             qkv = tensor(2, 5, (heads + 2 * kv_heads) * 4, dtype=dtype, grad=gains != "k", strided=rotated)
             norms = [tensor(4, dtype=dtype, grad=True) if name in gains else None for name in "qkv"]
             tables = [tensor(5, 1, 2, dtype=dtype) if rotated else None for _ in range(2)]
-            return (qkv, *norms, *tables, heads, kv_heads, causal, 1e-5)
+            return (qkv, *norms, *tables, heads, kv_heads, causal, 1e-5, window)
 
         def backward(attention=attention, wanted=(gains != "k", "q" in gains, True, "v" in gains)):
             args = detached(attention())
             out, lse = torch.ops.siamese.attention_forward(*args)
-            return (torch.randn_like(out), args[0], out, lse, *args[1:], list(wanted))
+            return (torch.randn_like(out), args[0], out, lse, *args[1:-1], list(wanted), args[-1])
 
-        def cached(dtype=dtype, heads=heads, kv_heads=kv_heads, rotated=rotated, gains=gains):
+        def cached(dtype=dtype, heads=heads, kv_heads=kv_heads, rotated=rotated, gains=gains, window=window):
             tokens, past = (1, [4, 9]) if gains == "k" else (3, [0, 2])
             rows = tensor(2, tokens, (heads + 2 * kv_heads) * 4, dtype=dtype, strided=rotated)
             held = [tensor(2, kv_heads, 5, 4, dtype=dtype, strided=gains == "") for _ in range(2)]
             norms = [tensor(4, dtype=dtype) if name in gains else None for name in "qkv"]
             tables = [tensor(2, tokens, 1, 2, dtype=dtype) if rotated else None for _ in range(2)]
-            return (rows, *held, *norms, *tables, past, heads, kv_heads, 1e-5)
+            return (rows, *held, *norms, *tables, past, heads, kv_heads, 1e-5, window)
 
         yield "attention", attention
         yield "attention_forward", lambda attention=attention: detached(attention())

@@ -19,6 +19,7 @@ struct Case {
   int64_t heads, kv_heads;
   bool causal, rope;
   std::string gains;  // of "qkv"
+  int64_t window = 0;
 };
 
 // Inputs: qkv, cos and sin if they rotate, then the gains in order.
@@ -29,7 +30,8 @@ OpCase case_of(const Case& test) {
   if (test.rope) inputs.insert(inputs.end(), {angles.cos(), angles.sin()});
   for (size_t i = 0; i < test.gains.size(); ++i) inputs.push_back(randn({head_dim}, 3 + i) + 1);
   const auto arguments_of = [test](const Tensors& t) {
-    AttentionArguments arguments{.heads = test.heads, .kv_heads = test.kv_heads, .causal = test.causal, .eps = 1e-5};
+    AttentionArguments arguments{
+        .heads = test.heads, .kv_heads = test.kv_heads, .causal = test.causal, .window = test.window, .eps = 1e-5};
     size_t next = 1;
     if (test.rope) arguments.cos = t[next++];
     if (test.rope) arguments.sin = t[next++];
@@ -53,6 +55,9 @@ std::vector<OpCase> attention_cases() {
   for (const Case& test : std::vector<Case>{
            {"causal with everything", randn({2, 7, 8 * 6}, 1), 4, 2, true, true, "qkv"},
            {"causal, bare", randn({1, 33, 3 * 9}, 1), 1, 1, true, false, ""},
+           {"in a window, with everything", randn({2, 9, 8 * 6}, 1), 4, 2, true, true, "qkv", 4},
+           {"in a window, bare", randn({1, 33, 3 * 9}, 1), 1, 1, true, false, "", 5},
+           {"in a window of all tokens", randn({1, 7, 3 * 4}, 1), 1, 1, true, false, "", 7},
            {"of all tokens, one gain", randn({2, 9, 5 * 8}, 1), 3, 1, false, false, "k"},
            {"of all tokens, rotated", randn({1, 5, 12 * 4}, 1), 4, 4, false, true, "qk"},
            {"of one token", randn({3, 1, 6 * 8}, 1), 2, 2, true, true, "v"},

@@ -134,6 +134,24 @@ TEST(CachedAttention, ForgetsTheOldestToken) {
   }
 }
 
+// With a window: attention in that window, wherever the sequence stands.
+TEST(CachedAttention, AWindowIsThatOfAttention) {
+  const Setting s{2, 17, 4, 2, 8, true, true};
+  for (const int64_t window : {1, 3, 9}) {
+    for (const auto& [type, tolerance] : {std::pair{at::kDouble, 1e-13}, {at::kFloat, 5e-6}}) {
+      Sequences exact(s, s.tokens, at::kDouble), sequences(s, 9, type);
+      exact.arguments.window = sequences.arguments.window = window;
+      const at::Tensor whole = plain::attention(exact.qkv, exact.arguments);
+      testing::expect_relative(sequences.pass(0, 5), whole.narrow(1, 0, 5), tolerance, "at once");
+      testing::expect_relative(sequences.pass(5, 8), whole.narrow(1, 5, 3), tolerance, "after others");
+      for (int64_t token = 8; token < s.tokens; ++token) {
+        testing::expect_relative(sequences.step({token, token}).select(1, 0), whole.select(1, token), tolerance,
+                                 "window " + std::to_string(window) + " token " + std::to_string(token));
+      }
+    }
+  }
+}
+
 TEST(CachedAttention, RefusesWhatItCannotDo) {
   const Setting s{1, 4, 2, 1, 8, true, true};
   const auto refused = [&](const std::string& what, const auto& change) {
@@ -157,6 +175,7 @@ TEST(CachedAttention, RefusesWhatItCannotDo) {
   refused("qkv", [](Sequences& with, auto&) { with.qkv = with.qkv.narrow(2, 0, 31); });
   refused("heads", [](Sequences& with, auto&) { with.arguments.heads = 0; });
   refused("heads", [](Sequences& with, auto&) { with.arguments.kv_heads = 4; });
+  refused("window", [](Sequences& with, auto&) { with.arguments.window = -1; });
   refused("keys", [](Sequences& with, auto&) { with.keys = with.keys[0]; });
   refused("keys", [](Sequences& with, auto&) { with.keys = with.keys.narrow(3, 0, 7); });
   refused("keys", [](Sequences& with, auto&) { with.keys = with.keys.to(at::kDouble); });

@@ -39,6 +39,8 @@ def lm_case(name: str, layout: str, build: Callable[[LmShape], nn.Module], shape
         keys |= {"model.kv_heads": shape.kv_heads, "model.rope_theta": shape.theta}
     if shape.scaling is not None:
         keys["model.rope_scaling"] = shape.scaling.text()
+    if shape.window:
+        keys["model.window"] = shape.window
     return Case(name, layout, lambda: build(shape), lambda: token_inputs(shape), keys)
 
 
@@ -92,6 +94,7 @@ CASES = [
     lm_case("untied", "hf-qwen2", llama, replace(LLAMA, qkv_bias=True)),
     lm_case("tied, yarn", "hf-qwen2", llama, replace(LLAMA, qkv_bias=True, tied=True, scaling=RopeScaling("yarn", 2, 100))),
     lm_case("untied", "hf-mistral", llama, LLAMA),
+    lm_case("a window", "hf-mistral", llama, replace(LLAMA, window=5)),
     lm_case("", "meta-llama", MetaLlama, LLAMA),
     lm_case("", "hf-gpt2", Gpt2, GPT2),
 ]

@@ -96,14 +96,17 @@ def split_heads(x: Tensor, heads: int) -> Tensor:
     return x.unflatten(-1, (heads, -1)).transpose(1, 2)
 
 
-def attend(q: Tensor, k: Tensor, v: Tensor, causal: bool) -> Tensor:
-    """softmax(q k^T / sqrt(hd)) v; query head j has key/value head floor(j KV / H). -> [batch, tokens, heads * hd]"""
+def attend(q: Tensor, k: Tensor, v: Tensor, causal: bool, window: int = 0) -> Tensor:
+    """softmax(q k^T / sqrt(hd)) v; query head j has key/value head floor(j KV / H). -> [batch, tokens, heads * hd]
+
+    window: a token sees itself and so many - 1 before it; 0: all."""
     heads, kv_heads = q.shape[1], k.shape[1]
     of_query = torch.arange(heads) * kv_heads // heads
     scores = q @ k[:, of_query].transpose(-1, -2) / math.sqrt(q.shape[-1])
     if causal:
         tokens = q.shape[-2]
-        scores = scores.masked_fill(torch.ones(tokens, tokens, dtype=torch.bool).triu(1), -math.inf)
+        ago = torch.arange(tokens)[:, None] - torch.arange(tokens)
+        scores = scores.masked_fill((ago < 0) | (ago >= (window or tokens)), -math.inf)
     return (scores.softmax(-1) @ v[:, of_query]).transpose(1, 2).flatten(2)
 
 

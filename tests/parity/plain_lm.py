@@ -37,7 +37,8 @@ class RotaryBlock(nn.Module):
         if shape.head_norm == "qk_full":
             q, k = part["q_norm"](q), part["k_norm"](k)
         q, k, v = split_heads(q, shape.heads), split_heads(k, shape.kv_heads), split_heads(v, shape.kv_heads)
-        return part["o_proj"](attend(*(rope(part, shape.theta, shape.scaling) for part in (q, k)), v, causal=True))
+        q, k = (rope(part, shape.theta, shape.scaling) for part in (q, k))
+        return part["o_proj"](attend(q, k, v, causal=True, window=shape.window))
 
     def feed_forward(self, x: Tensor) -> Tensor:
         return self.mlp["down_proj"](silu(self.mlp["gate_proj"](x)) * self.mlp["up_proj"](x))

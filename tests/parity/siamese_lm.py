@@ -30,6 +30,7 @@ class LmShape:
     head_norm: str = "qkv"
     qkv_bias: bool = False
     scaling: RopeScaling | None = None
+    window: int = 0
 
     @property
     def head_width(self) -> int:

@@ -6,6 +6,7 @@
 #include "tests/support/errors.h"
 #include "tests/train/tiny_run.h"
 
+#include "siamese/io/aside.h"
 #include "siamese/train/sweep_estimate.h"
 
 namespace siamese::train {
@@ -63,6 +64,25 @@ TEST(Sweep, TrainsEveryRunOnceAndKnowsWhereItStands) {
   EXPECT_TRUE(told.has("recorded before: finished, loss "));
   EXPECT_EQ(io::read_json_lines(folder / "record.jsonl").size(), 4u);
   EXPECT_EQ(io::read_json_lines(folder / "out/recorded.jsonl").size(), 4u);
+}
+
+// Its process warned of them and went on; nobody will resume it.
+TEST(Sweep, RemovesWhatARunThatHasEndedCouldNot) {
+  const TemporaryFolder folder("sweep");
+  Told told;
+  const SweepPlan plan = tiny_plan({"train.checkpoint_every=1", "train.keep_last=1"});
+  const SweepOptions options = {.out = folder / "out", .record = folder / "record.jsonl"};
+  Sweep(plan, options).train(told.hooks());
+  const std::filesystem::path run = folder / "out" / plan.runs[0].dir;
+  std::filesystem::copy(run / "step3", run / "step2");
+  const std::filesystem::path aside = io::aside_name(run / "step1", io::Aside::writing);
+  std::filesystem::create_directory(aside);
+  std::filesystem::create_directory(run / "step1.tmp-1");  // somebody else's
+  Sweep(tiny_plan({"train.checkpoint_every=1", "train.keep_last=0"}), options).train(told.hooks());
+  EXPECT_FALSE(std::filesystem::exists(run / "step2"));  // as its own config says
+  EXPECT_FALSE(std::filesystem::exists(aside));
+  EXPECT_TRUE(std::filesystem::exists(run / "step3"));
+  EXPECT_TRUE(std::filesystem::exists(run / "step1.tmp-1"));
 }
 
 TEST(Sweep, OneThatFailsDoesNotKeepTheOthers) {

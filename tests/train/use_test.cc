@@ -75,6 +75,7 @@ const std::vector<Key>& table() {
       {"model.vocab", "300", "lm moe"},
       {"model.tied", "true", "lm moe"},  // of images it is false
       {"model.context", "40", "lm moe"},
+      {"model.window", "8", "lm moe"},
       {"model.positions", "learned", "lm moe vit"},
       {"model.rope_theta", "500", "lm moe"},
       {"model.rope_scaling", "llama3(factor=8, context=8192)", "lm moe"},
@@ -184,8 +185,8 @@ const std::vector<Key>& table() {
       {"eval.sampler_steps", "5", "dit", {"eval.samples=4"}},
       {"eval.guidance", "2", "dit", {"eval.samples=4"}},
       {"eval.classifier", "a/vit", "dit", {"eval.samples=4"}},
-      {"eval.tasks", "[a/set]", "lm moe", {"eval.tokenizer=t.json"}},
-      {"eval.task_limit", "5", "lm moe", {"eval.tasks=[a/set]", "eval.tokenizer=t.json"}},
+      {"eval.tasks", "[a/set]", "lm moe"},
+      {"eval.task_limit", "5", "lm moe", {"eval.tasks=[a/set]"}},
       {"eval.tokenizer", "t.json", "lm moe", {"eval.tasks=[a/set]"}},
       {"engine.ops", "plain"},
       {"engine.precision", "bfloat16"},
@@ -193,6 +194,7 @@ const std::vector<Key>& table() {
       {"engine.threads", "2"},
       {"engine.recompute", "1"},
       {"engine.timeout", "5"},
+      {"engine.shard", "optimizer"},
   };
   return keys;
 }

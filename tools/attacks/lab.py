@@ -6,6 +6,7 @@ import os
 import random
 import shutil
 import subprocess
+import sys
 import threading
 import time
 from collections import Counter
@@ -23,7 +24,9 @@ TINY = [
     "model.residual=pre", "train.batch=4", "train.steps=6", "train.checkpoint_every=3", "train.eval_every=3",
     "train.ema=0.9", "train.keep_last=1", "eval.batches=1", "eval.problems=1", "engine.threads=1",
 ]  # fmt: skip
+RECORDS = ("record.jsonl", "recorded.jsonl")  # of a sweep, one line for each run that ended
 PATIENCE = 600.0  # seconds; a process that takes longer hangs
+PROGRESS = 30.0  # seconds between two lines of progress
 
 
 @dataclass
@@ -67,6 +70,8 @@ def meaning(path: Path) -> object:
         return f"-> {os.readlink(path)}"
     if path.name == "report.html":  # holds times; that it is whole is what counts
         return path.read_bytes().rstrip().endswith(b"</html>")
+    if path.name in RECORDS:  # lines come as runs end: one that failed at first comes after the others
+        return sorted(records(path), key=lambda line: json.dumps(line, sort_keys=True))
     if path.suffix == ".jsonl":
         return records(path)
     if path.name == "run.json":
@@ -115,6 +120,7 @@ class Lab:
         self.findings: list[Finding] = []
         self.notes: list[str] = []
         self.not_tried: Counter = Counter()
+        self.shown = time.monotonic()  # when progress was last told
         self.numbers = iter(range(1 << 62))
         self.guard, self.making = threading.Lock(), threading.RLock()
         self.made: dict[object, object] = {}
@@ -172,6 +178,7 @@ class Lab:
             stderr=subprocess.PIPE,
             text=True,
             errors="replace",
+            start_new_session=True,  # Ctrl-C is for us: a trial that has begun is tried to its end
         )
 
     def run(self, home: Path, arguments: list[str], **shim: str) -> Done:
@@ -195,6 +202,16 @@ class Lab:
     def out_of_time(self) -> bool:
         return self.ends is not None and time.monotonic() > self.ends
 
+    def stop(self, *_) -> None:
+        """Begins no more trials; what was tried still makes a table."""
+        self.ends = self.all_ends = time.monotonic()
+
+    def show_progress(self, attack: str, tried: int, of: int, failed: int) -> None:
+        now = time.monotonic()
+        if not self.short and now - self.shown > PROGRESS:
+            self.shown = now
+            print(f"{attack}: {tried} of {of} tried, {failed} did not hold", file=sys.stderr, flush=True)
+
     def parallel(self, function, items: list) -> list:
         with ThreadPoolExecutor(self.jobs) as pool:
             return list(pool.map(function, items))
@@ -212,8 +229,11 @@ class Lab:
             problems = function(folder)
             with self.guard:
                 self.findings.append(Finding(attack, verb, how, problems))
+                tried = self.findings[before:]
+                self.show_progress(attack, len(tried), len(trials), sum(bool(finding.problems) for finding in tried))
             shutil.rmtree(folder, ignore_errors=True)
 
+        before = len(self.findings)
         if self.ends is not None:  # what time allows is then a fair sample
             self.dice("order").shuffle(trials)
         self.parallel(one, trials)

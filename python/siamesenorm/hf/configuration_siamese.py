@@ -5,8 +5,8 @@ from transformers import PretrainedConfig
 # What the model section may leave out: the engine's own defaults.
 DEFAULTS = {
     "family": "lm", "residual": "siamese", "width": 256, "blocks": 6, "heads": 4, "kv_heads": 0, "ffn": "swiglu",
-    "ffn_width": 0, "vocab": 256, "tied": True, "context": 256, "positions": "auto", "rope_theta": 10000.0,
-    "rope_scaling": "none", "bias": False, "qkv_bias": False, "norm": "rms", "norm_eps": 1e-5,
+    "ffn_width": 0, "vocab": 256, "tied": True, "context": 256, "window": 0, "positions": "auto",
+    "rope_theta": 10000.0, "rope_scaling": "none", "bias": False, "qkv_bias": False, "norm": "rms", "norm_eps": 1e-5,
     "attention_norm": "scheme",
 }  # fmt: skip
 
@@ -23,6 +23,8 @@ class SiameseConfig(PretrainedConfig):
         self.model["ffn_width"] = self.model["ffn_width"] or 4 * self.model["width"]
         if self.model["positions"] == "auto":
             self.model["positions"] = "rope"
+        if 0 < self.model["window"] < self.model["context"]:
+            raise ValueError(f"model.window: expected 0, or at least model.context, got {self.model['window']}")
         kwargs.pop("tie_word_embeddings", None)  # the model section says it
         super().__init__(**kwargs)
         self.tie_word_embeddings = self.model["tied"]

@@ -82,6 +82,11 @@ inline double row_product(const double* a, const double* b, int64_t dim) {
   return sum;
 }
 
+// The first key that query i sees.
+inline int64_t first_key(const AttentionShape& s, int64_t i) {
+  return s.causal && s.window > 0 && i >= s.window ? i - s.window + 1 : 0;
+}
+
 inline void attention_forward(const AttentionShape& s, const AttentionInputs& inputs, double* out, double* lse) {
   const int64_t dim = s.head_dim;
   for (int64_t sample = 0; sample < s.batch; ++sample) {
@@ -90,10 +95,10 @@ inline void attention_forward(const AttentionShape& s, const AttentionInputs& in
       const AttentionHead q(s, inputs, 0, sample, head), k(s, inputs, 1, sample, kv_head),
           v(s, inputs, 2, sample, kv_head);
       for (int64_t i = 0; i < s.tokens; ++i) {
-        const int64_t seen = s.causal ? i + 1 : s.tokens;
+        const int64_t from = first_key(s, i), seen = s.causal ? i + 1 : s.tokens;
         std::vector<double> scores;
         double max = -std::numeric_limits<double>::infinity();
-        for (int64_t j = 0; j < seen; ++j) {
+        for (int64_t j = from; j < seen; ++j) {
           scores.push_back(row_product(&q.y[i * dim], &k.y[j * dim], dim) / std::sqrt(static_cast<double>(dim)));
           max = std::max(max, scores.back());
         }
@@ -103,8 +108,8 @@ inline void attention_forward(const AttentionShape& s, const AttentionInputs& in
         lse[(sample * s.heads + head) * s.tokens + i] = row_lse;
         double* const row = out + ((sample * s.tokens + i) * s.heads + head) * dim;
         for (int64_t c = 0; c < dim; ++c) row[c] = 0;
-        for (int64_t j = 0; j < seen; ++j) {
-          for (int64_t c = 0; c < dim; ++c) row[c] += std::exp(scores[j] - row_lse) * v.y[j * dim + c];
+        for (int64_t j = from; j < seen; ++j) {
+          for (int64_t c = 0; c < dim; ++c) row[c] += std::exp(scores[j - from] - row_lse) * v.y[j * dim + c];
         }
       }
     }
@@ -126,7 +131,7 @@ inline void attention_backward(const AttentionShape& s, const AttentionInputs& i
           const int64_t row = ((sample * s.tokens + i) * s.heads + head) * dim;
           const double row_lse = lse[(sample * s.heads + head) * s.tokens + i];
           const double delta = row_product(d_out + row, out + row, dim);
-          for (int64_t j = 0; j < (s.causal ? i + 1 : s.tokens); ++j) {
+          for (int64_t j = first_key(s, i); j < (s.causal ? i + 1 : s.tokens); ++j) {
             const double p = std::exp(row_product(&q.y[i * dim], &k.y[j * dim], dim) * scale - row_lse);
             const double ds = p * (row_product(d_out + row, &v.y[j * dim], dim) - delta) * scale;
             for (int64_t c = 0; c < dim; ++c) {
