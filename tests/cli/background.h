@@ -5,6 +5,9 @@
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <sstream>
 #include <string>
 #include <thread>
 
@@ -44,6 +47,18 @@ class Background {
   bool ended() {
     if (!reaped_ && waitpid(process_, &status_, WNOHANG) == process_) reaped_ = true;
     return reaped_;
+  }
+
+  // Processor time that it has used, in seconds: the machine's load does not change what was done in it.
+  double processor_seconds() const {
+    std::ifstream file("/proc/" + std::to_string(process_) + "/stat");
+    std::string text{std::istreambuf_iterator<char>(file), {}};
+    std::istringstream fields(text.substr(text.rfind(')') + 1));  // the name before it may hold anything
+    std::string skipped;
+    for (int field = 3; field < 14; ++field) fields >> skipped;
+    double user = 0, system = 0;
+    fields >> user >> system;
+    return (user + system) / static_cast<double>(sysconf(_SC_CLK_TCK));
   }
 
   // False when the process ended first, or nothing came of it in a time that is only for machines that hang.

@@ -12,6 +12,14 @@ class Signals : public CommandTest {
 
   nlohmann::json run_file(const std::string& out) const { return nlohmann::json::parse(read(out + "/run.json")); }
 
+  // Waits until a run is deep in an evaluation without end. Between the line of the first step and the evaluation a
+  // request to stop is still answered, so the line alone does not tell: processor time does.
+  void wait_for_evaluation(Background& process) const {
+    ASSERT_TRUE(process.wait_until([&] { return has_lines(folder / "run/metrics.jsonl", 1); })) << read("error.txt");
+    const double first = process.processor_seconds();
+    ASSERT_TRUE(process.wait_until([&] { return process.processor_seconds() > first + 1; })) << read("error.txt");
+  }
+
   // Waits until `lines` steps were written, sends the signals at once, and returns how the process ended.
   int stop(Background& process, const std::string& out, int64_t lines, const std::vector<int>& signals) const {
     EXPECT_TRUE(process.wait_until([&] { return has_lines(folder / out / "metrics.jsonl", lines); }))
@@ -50,7 +58,7 @@ TEST_F(Signals, TwiceAtOnceIsOneRequest) {
 // stop. And a limit on processor time says so every second.
 TEST_F(Signals, AWarningDoesNotCountAsARequest) {
   Background process(folder, endless + "eval.batches=1000000 train.eval_every=1 --out run");
-  ASSERT_TRUE(process.wait_until([&] { return has_lines(folder / "run/metrics.jsonl", 1); })) << read("error.txt");
+  ASSERT_NO_FATAL_FAILURE(wait_for_evaluation(process));
   process.send(SIGUSR1);
   const auto later = std::chrono::steady_clock::now() + std::chrono::milliseconds(2500);
   ASSERT_TRUE(process.wait_until([&] {
@@ -69,7 +77,7 @@ TEST_F(Signals, AWarningDoesNotCountAsARequest) {
 // In an evaluation that takes hours nobody looks whether a stop was asked for.
 TEST_F(Signals, AskingAgainLaterKills) {
   Background process(folder, endless + "eval.batches=1000000 train.eval_every=1 --out run");
-  ASSERT_TRUE(process.wait_until([&] { return has_lines(folder / "run/metrics.jsonl", 1); })) << read("error.txt");
+  ASSERT_NO_FATAL_FAILURE(wait_for_evaluation(process));
   const auto first = std::chrono::steady_clock::now();
   process.send(SIGTERM);
   ASSERT_TRUE(process.wait_until([&] {
