@@ -3,13 +3,14 @@
 of two threads, and `mpirun -n 2` of one thread each, also with divided moments, beside what `siamese plan` predicts.
 Measurements are kept in docs/results/ranks.jsonl; the tables go between the markers of docs/scale.md.
 
-    benchmarks/ranks.py                            measures (ten minutes, with nothing else running), then renders
+    benchmarks/ranks.py                            measures (a quarter of an hour, with nothing else running), then renders
     benchmarks/ranks.py --steps 1 --rounds 1 --shapes s --record build/ranks.jsonl --out build/ranks.md    does it work?
     benchmarks/ranks.py --render                   tables of what is in the record
 
 The settings take turns, round after round; a figure is the median over all timed steps. Of 2 ranks, memory is that of
 the larger. What the machine can do, `plan` is told: the operations a second of each shape as one process of one thread
 reached them, the link between two ranks as two ranks at S had it (so S with two ranks is fitted, D and M are predicted).
+How much of the exchange of gradients lies behind backward is measured by `siamese bench step` under mpirun, once a shape.
 """
 
 import argparse
@@ -62,6 +63,14 @@ class Measurement:
     def ours(self, *words: str) -> dict:
         return json.loads(self.output([self.binary, *words, "--json"]).strip().splitlines()[-1])
 
+    def exchange(self, shape: str) -> dict:
+        """How long two ranks exchange gradients in a step, and the share of that during which backward still runs."""
+        steps = self.arguments.steps or STEPS[shape]
+        command = ["mpirun", "--oversubscribe", "--bind-to", "core", "-n", "2", self.binary, "bench", "step", f"bench/{shape}",
+                   "engine.threads=1", "--steps", str(steps), "--warmup", str(WARMUP), "--part-steps", "0", "--json"]
+        made = json.loads(self.output(command).strip().splitlines()[-1])
+        return {key: made[key] for key in ("median_ms", "exchange_ms", "hidden_share")}
+
     def train(self, shape: str, processes: int, threads: int, shard: str) -> dict:
         """One run: the milliseconds of its timed steps, and the largest memory of a rank."""
         steps = self.arguments.steps or STEPS[shape]
@@ -96,6 +105,12 @@ class Measurement:
                         print(f"ranks: round {round_ + 1}, {shape.upper()}, {setting}: {median(made['step_ms']):.1f} ms, "
                               f"{made['peak_mb']:.0f} MB", flush=True)
 
+            for shape in self.arguments.shapes:
+                made = self.exchange(shape)
+                keep({"kind": "exchange", "shape": shape, **made})
+                print(f"ranks: {shape.upper()}: gradients are exchanged for {made['exchange_ms']:.1f} ms a step, "
+                      f"{made['hidden_share']:.0%} of it during backward", flush=True)
+
     def plan(self, shape: str, devices: int, *words: str, shard: str = "none") -> dict:
         answer = self.ours("plan", f"bench/{shape}", "--devices", str(devices), "--overlap", "0", "--latency-us", "0", *words)
         return next(plan for plan in answer["plans"] if (plan["sharding"], plan["recompute"]) == (shard, False))
@@ -106,6 +121,7 @@ class Record:
         lines = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
         self.machine = next((line for line in lines if line["kind"] == "machine"), None)
         self.runs = [line for line in lines if line["kind"] == "run"]
+        self.exchanges = {line["shape"]: line for line in lines if line["kind"] == "exchange"}
         self.shapes = [shape for shape in SHAPES if any(run["shape"] == shape for run in self.runs)]
 
     def ms(self, shape: str, setting: str) -> float:
@@ -180,6 +196,8 @@ def tables(record: Record, prediction: Prediction) -> str:
                          f"{said:.0f}", share(mb, said)])
     steps = ", ".join(f"{sum(len(run['step_ms']) for run in record.of(shape, '1 x 1'))} at {shape.upper()}"
                       for shape in record.shapes)
+    exchanged = [[shape.upper(), f"{made['median_ms']:.1f}", f"{made['exchange_ms']:.1f}", f"{made['hidden_share']:.0%}"]
+                 for shape, made in record.exchanges.items()]
     return f"""
 Measured {machine['date']} by `benchmarks/ranks.py` of commit {machine['commit']} on {machine['cpu']}, {machine['cores']}
 cores, {machine['simd']} kernels, LibTorch {machine['torch']}: medians of steps in turns ({steps}). One thread
@@ -187,6 +205,9 @@ reads and writes {machine['memory_gb_per_s']:.1f} GB/s; the link fitted at S is 
 
 {target_table(record, prediction)}
 {table(["shape", "processes x threads", "step ms", "predicted", "off by", "peak MB", "predicted", "off by"], rows)}
+Two ranks of one thread, by `bench step`: how long gradients are exchanged, and how much of that lies behind backward.
+
+{table(["shape", "step ms", "exchange ms", "behind backward"], exchanged)}
 """
 
 

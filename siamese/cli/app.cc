@@ -88,7 +88,7 @@ int run(int argc, char** argv) {
   hide_empty_defaults(app);
   try {
     check_verb(app, argc, argv);
-    if (argc > 1) check_alone(argv[1]);
+    if (argc > 1) check_alone(argv[1], argc > 2 ? argv[2] : "");
     train::limit_threads();
     app.parse(argc, argv);
     const bool written = std::fflush(stdout) == 0 && std::ferror(stdout) == 0;

@@ -12,6 +12,7 @@
 #include "siamese/cli/paths.h"
 #include "siamese/cli/step_benchmark.h"
 #include "siamese/cli/table.h"
+#include "siamese/cli/together.h"
 #include "siamese/cli/version.h"
 #include "siamese/io/strict_json.h"
 #include "siamese/measure/timing.h"
@@ -50,6 +51,9 @@ nlohmann::ordered_json to_json(const std::string& config, const std::string& sch
           {"peak_rss_mb", result.peak_rss_mb},
           {"state_mb", result.state_mb},
           {"loss", result.loss},
+          {"ranks", result.ranks},
+          {"exchange_ms", result.exchange_ms},
+          {"hidden_share", result.hidden_share},
           {"part_ms", result.part_ms}};
 }
 
@@ -65,10 +69,11 @@ std::string parts_table(const std::map<std::string, double>& part_ms) {
   return text_table(rows);
 }
 
-void compare(const Arguments& arguments, const train::RunConfig& config) {
+void compare(const Arguments& arguments, const train::RunConfig& config, comm::Group* group) {
   std::vector<std::string> overrides = arguments.overrides;
   overrides.insert(overrides.end(), arguments.against.begin(), arguments.against.end());
-  const auto result = compare_steps(config, load_run_config(arguments.config, overrides), arguments.options);
+  const auto result = compare_steps(config, load_run_config(arguments.config, overrides), arguments.options, group);
+  if (group != nullptr && !group->leads()) return;
   const double ms = measure::quantile(result.step_ms, 0.5);
   const double against_ms = measure::quantile(result.against_ms, 0.5);
   if (arguments.json) {
@@ -83,18 +88,19 @@ void compare(const Arguments& arguments, const train::RunConfig& config) {
               fmt::format("{}", fmt::join(arguments.against, " ")).c_str(), result.ratio(), result.step_ms.size());
 }
 
-void run(const Arguments& arguments) {
-  const auto config = load_run_config(arguments.config, arguments.overrides);
+void run(const Arguments& arguments, const train::RunConfig& config, comm::Group* group) {
+  const bool leads = group == nullptr || group->leads();
   train::apply_engine(config.engine);
-  warn_of_slow_precision(config.engine);
-  if (!arguments.against.empty()) return compare(arguments, config);
-  const StepBenchmark result = benchmark_step(config, arguments.options);
+  if (leads) warn_of_slow_precision(config.engine);
+  if (!arguments.against.empty()) return compare(arguments, config, group);
+  const StepBenchmark result = benchmark_step(config, arguments.options, group);
+  if (!leads) return;
   const auto json = to_json(arguments.config, config.model.residual, result);
   if (arguments.json) {
     std::printf("%s\n", io::json_text(json).c_str());
     return;
   }
-  const auto rows = std::vector<std::vector<std::string>>{
+  auto rows = std::vector<std::vector<std::string>>{
       {"scheme", config.model.residual},
       {"step",
        fmt::format("{:.1f} ms (median of {}; quartiles {:.1f} and {:.1f}) on {} threads", result.median_ms(),
@@ -108,6 +114,11 @@ void run(const Arguments& arguments) {
        fmt::format("{:.0f} MB at most: {:.0f} idle, {:.0f} parameters, gradients and moments, {:.0f} the rest",
                    result.peak_rss_mb, result.idle_rss_mb, result.state_mb,
                    result.peak_rss_mb - result.idle_rss_mb - result.state_mb)}};
+  if (result.ranks > 1) {
+    rows.push_back(
+        {"ranks", fmt::format("{}: gradients are exchanged for {:.1f} ms a step, {:.0f} % of it during backward",
+                              result.ranks, result.exchange_ms, 100 * result.hidden_share)});
+  }
   std::printf("%s", text_table(rows).c_str());
   if (!result.part_ms.empty()) std::printf("\n%s", parts_table(result.part_ms).c_str());
 }
@@ -129,7 +140,13 @@ void add_bench_step(CLI::App& bench) {
       ->allow_extra_args(false);
   verb->add_flag("--json", arguments->json, "One JSON object on stdout");
   verb->footer("Example: siamese bench step bench/s model.residual=siamese --against model.residual=pre");
-  verb->callback([arguments] { bench_step::run(*arguments); });
+  verb->callback([arguments] {
+    const auto config = load_run_config(arguments->config, arguments->overrides);  // refused once, not by every rank
+    side_by_side([&](comm::Group* group) {
+      bench_step::run(*arguments, config, group);
+      return 0;
+    });
+  });
 }
 
 }  // namespace siamese::cli

@@ -60,9 +60,9 @@ double StepComparison::ratio() const {
 }
 
 StepComparison compare_steps(const train::RunConfig& config, const train::RunConfig& against,
-                             const StepBenchmarkOptions& options) {
-  train::Trainer first(step_benchmark::prepared(config, options));
-  train::Trainer second(step_benchmark::prepared(against, options));
+                             const StepBenchmarkOptions& options, comm::Group* group) {
+  train::Trainer first(step_benchmark::prepared(config, options), false, group);
+  train::Trainer second(step_benchmark::prepared(against, options), false, group);
   StepComparison result;
   for (int64_t i = -options.warmup; i < options.steps; ++i) {
     const double ms = step_benchmark::timed_step(first).ms;
@@ -76,13 +76,14 @@ StepComparison compare_steps(const train::RunConfig& config, const train::RunCon
 
 double StepBenchmark::median_ms() const { return measure::quantile(step_ms, 0.5); }
 
-StepBenchmark benchmark_step(train::RunConfig config, const StepBenchmarkOptions& options) {
+StepBenchmark benchmark_step(train::RunConfig config, const StepBenchmarkOptions& options, comm::Group* group) {
   SIAMESE_INVARIANT(options.steps > 0 && options.warmup >= 0 && options.part_steps >= 0);
   config = step_benchmark::prepared(config, options);
   StepBenchmark result;
   result.threads = at::get_num_threads();
+  result.ranks = group == nullptr ? 1 : group->size();
   result.idle_rss_mb = memory_use().resident_mb;
-  train::Trainer trainer(config);
+  train::Trainer trainer(config, false, group);
   result.parameters = trainer.model().parameters().count();
   result.tokens = config.train.batch * config.model.context;
   result.step_gflop = (3 * trainer.model().forward_flops(config.train.batch) +
@@ -90,11 +91,16 @@ StepBenchmark benchmark_step(train::RunConfig config, const StepBenchmarkOptions
                       1e-9;
   result.state_mb = sizeof(float) * train::numbers_kept(config.optim, trainer.model().parameters()) / (1 << 20);
   for (int64_t i = 0; i < options.warmup; ++i) step_benchmark::timed_step(trainer);
+  train::GradientExchange::Times exchanged;
   for (int64_t i = 0; i < options.steps; ++i) {
     const auto step = step_benchmark::timed_step(trainer);
     result.step_ms.push_back(step.ms);
     result.loss = step.loss;
+    exchanged.exchanging += trainer.exchange_times().exchanging;
+    exchanged.waited += trainer.exchange_times().waited;
   }
+  result.exchange_ms = exchanged.exchanging * 1e3 / static_cast<double>(options.steps);
+  result.hidden_share = exchanged.hidden_share();
   result.peak_rss_mb = memory_use().peak_mb;
   const at::Device device = train::device_of(config.engine);
   result.device = device.str();
@@ -102,6 +108,7 @@ StepBenchmark benchmark_step(train::RunConfig config, const StepBenchmarkOptions
   result.precision = enum_text(config.engine.precision);
   if (device.is_cpu()) {
     result.fma_gflops = half ? measure::bfloat16_gflops(result.threads) : measure::fma_gflops(result.threads);
+    result.fma_gflops *= result.ranks;  // all of them measure at the same time
   }
   result.part_ms = step_benchmark::part_times(trainer, options.part_steps);
   return result;

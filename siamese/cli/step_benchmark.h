@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "siamese/comm/group.h"
 #include "siamese/train/config.h"
 
 namespace siamese::cli {
@@ -32,6 +33,11 @@ struct StepBenchmark {
   double fma_gflops = std::numeric_limits<double>::quiet_NaN();
   double loss = 0;                        // of the last timed step
   std::map<std::string, double> part_ms;  // of a watched step; what lies outside all operators is in "other"
+  // Of several ranks: mean milliseconds in which gradients were exchanged in a step, and the share of them in which
+  // backward still ran (train/gradient_exchange.h).
+  int ranks = 1;
+  double exchange_ms = 0;
+  double hidden_share = 0;
 
   double median_ms() const;
   double tokens_per_s() const { return static_cast<double>(tokens) / median_ms() * 1e3; }
@@ -45,10 +51,12 @@ struct StepComparison {
   double ratio() const;  // the median over turns of step / against
 };
 
+// `group`: ranks that take the steps together, all of which call it; null: alone. Each gets its own times.
 StepComparison compare_steps(const train::RunConfig& config, const train::RunConfig& against,
-                             const StepBenchmarkOptions& options);
+                             const StepBenchmarkOptions& options, comm::Group* group = nullptr);
 
 // Data, steps and recording of `config` are replaced; DivergedError when a step is skipped.
-StepBenchmark benchmark_step(train::RunConfig config, const StepBenchmarkOptions& options);
+StepBenchmark benchmark_step(train::RunConfig config, const StepBenchmarkOptions& options,
+                             comm::Group* group = nullptr);
 
 }  // namespace siamese::cli

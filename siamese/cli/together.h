@@ -18,8 +18,8 @@ int together(const std::function<int(train::RunHooks)>& lead);
 // process.
 int side_by_side(const std::function<int(comm::Group*)>& run);
 
-// UsageError when this process is one of several and the verb is not for that.
-void check_alone(const std::string& verb);
+// UsageError when this process is one of several and the verb, with what stands behind it, is not for that.
+void check_alone(const std::string& verb, const std::string& next);
 
 // Whether errors that all ranks meet alike are this one's to tell: it is alone, or rank 0.
 bool speaks_for_all();

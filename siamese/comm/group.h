@@ -45,6 +45,9 @@ class Group {
   // An exchange that the others do not join for so long throws Unanswered; 0: it waits for ever.
   virtual void set_timeout(double seconds) = 0;
   virtual bool has_threads() const = 0;
+  // How an exchange waits: by asking again and again, or, while another thread of this process needs the core, now and
+  // then. May be called from any thread.
+  virtual void set_patient(bool patient) = 0;
   // Ends the processes of all ranks, for a failure that the others cannot know of.
   [[noreturn]] virtual void end_all(int exit_code) = 0;
 

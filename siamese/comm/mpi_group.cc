@@ -1,6 +1,7 @@
 // The group of an MPI job. This file alone knows MPI; it is a library of its own (libsiamese_mpi.so), which the command
 // line loads when it was started by mpirun or srun: a plain start does not pay for it, and a machine without MPI has
 // the same binary.
+#include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -62,6 +63,7 @@ class MpiGroup : public Group {
   }
   void set_timeout(double seconds) override { timeout_ = std::chrono::duration<double>(seconds); }
   bool has_threads() const override { return has_threads_; }
+  void set_patient(bool patient) override { patient_ = patient; }
   [[noreturn]] void end_all(int exit_code) override {
     std::fflush(nullptr);
     MPI_Abort(MPI_COMM_WORLD, exit_code);
@@ -90,14 +92,15 @@ class MpiGroup : public Group {
       int done = 0;
       check(MPI_Test(&request, &done, MPI_STATUS_IGNORE));
       if (done != 0) return;
-      if (asked < 200) continue;
+      const bool patient = patient_;
+      if (asked < 200 && !patient) continue;
       const auto waited = Clock::now() - start;
       if (timeout_.count() > 0 && waited > timeout_) {
         char seconds[32];
         std::snprintf(seconds, sizeof seconds, "%g", timeout_.count());
         throw Unanswered(name() + ": " + whom + " did not answer for " + seconds + " s (engine.timeout)");
       }
-      if (waited < std::chrono::milliseconds(20)) {
+      if (waited < std::chrono::milliseconds(20) && !patient) {
         sched_yield();
       } else {
         const timespec pause{0, 50'000};
@@ -109,6 +112,7 @@ class MpiGroup : public Group {
   static constexpr const char* kOthers = "the other ranks";
 
   bool has_threads_;
+  std::atomic<bool> patient_{false};
   std::chrono::duration<double> timeout_{0};
 };
 

@@ -159,4 +159,8 @@ double DiffusionTransformer::forward_flops(int64_t batch) const {
   return 2 * static_cast<double>(batch) * (every_token * tokens + attention + every_sample);
 }
 
+int64_t DiffusionTransformer::block_of(const nn::Parameter& parameter) const {
+  return parameter.name.find(".modulation.") == std::string::npos ? Model::block_of(parameter) : kNoBlock;
+}
+
 }  // namespace siamese::models

@@ -39,6 +39,8 @@ class DiffusionTransformer : public Model {
   // Mean over samples of MSE + VLB. Timestep, noise and whether a label is hidden belong to a sample's position.
   Losses losses(const Inputs& inputs, const LossOptions& options) const override;
   Pass pass(const Inputs& inputs, const StackOptions& options) const override;
+  // Modulations are made of the condition before the first block.
+  int64_t block_of(const nn::Parameter& parameter) const override;
   double forward_flops(int64_t batch) const override;
 
   // x: [batch, channels, image, image]; timesteps, labels: int64 [batch] -> [batch, out_channels, image, image].

@@ -70,6 +70,13 @@ class Model {
   // Parameters that one sample or token meets: all, but for experts it is not sent to.
   virtual int64_t active_parameters() const { return parameters_.count(); }
 
+  // The block with which backward is done with a parameter (StackOptions::passed); kNoBlock: at its end at the
+  // earliest. Here that of its name, "blocks.12.ffn.out.weight".
+  static constexpr int64_t kNoBlock = -1;
+  virtual int64_t block_of(const nn::Parameter& parameter) const;
+  // Of all parameters, in their order.
+  std::vector<int64_t> blocks_of_parameters() const;
+
   const nn::Parameters& parameters() const { return parameters_; }
 
  protected:

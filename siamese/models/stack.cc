@@ -6,6 +6,7 @@
 
 #include <ATen/ATen.h>
 #include <c10/core/GradMode.h>
+#include <torch/csrc/autograd/function.h>
 
 #include "siamese/models/recompute.h"
 #include "siamese/ops/operand.h"
@@ -94,6 +95,20 @@ bool Stack::rounds_input(const residual::Streams& streams, const StackOptions& o
          options.recorder == nullptr;
 }
 
+// Backward takes the nodes that are ready in the opposite order of their making. So before it takes the one that made
+// the newest of these tensors, it has taken all that were made since: those of the sites to come, and with them the
+// sums into the gradients of parameters, which it never lets wait.
+void Stack::watch(const residual::Streams& streams, size_t first, const StackOptions& options) const {
+  if (!options.passed || first == 0) return;
+  at::Tensor newest;
+  for (const at::Tensor& tensor : residual::flatten(streams).tensors) {
+    const auto made_by = tensor.grad_fn();
+    if (made_by && (!newest.defined() || made_by->sequence_nr() > newest.grad_fn()->sequence_nr())) newest = tensor;
+  }
+  if (!newest.defined()) return;  // nothing before it learns
+  newest.register_hook([passed = options.passed, block = sites()[first].block](const at::Tensor&) { passed(block); });
+}
+
 StackOutput Stack::operator()(const at::Tensor& embedding, const Sublayer& sublayer, const StackOptions& options,
                               const std::vector<at::Tensor>& conditions) const {
   StackOutput output;
@@ -102,14 +117,14 @@ StackOutput Stack::operator()(const at::Tensor& embedding, const Sublayer& subla
   // Streams that open as the same tensor become nodes of their own: then each gathers its gradient before they are
   // added, in the same order whether a segment is recomputed or not.
   for (auto& stream : streams.list) stream.value = at::alias(stream.value);
-  if (options.recompute_every <= 0 || !c10::GradMode::is_enabled()) {
-    streams = parts_->run(std::move(streams), 0, sites().size(), sublayer, conditions, options.recorder, output.beside);
-  } else {
-    const auto length = static_cast<size_t>(2 * options.recompute_every);
-    for (size_t first = 0; first < sites().size(); first += length) {
-      const size_t last = std::min(sites().size(), first + length);
-      streams = run_recomputed(streams, first, last, sublayer, conditions, options.recorder, output.beside);
-    }
+  const bool recomputes = options.recompute_every > 0 && c10::GradMode::is_enabled();
+  const auto length = static_cast<size_t>(2 * (recomputes ? options.recompute_every : 1));
+  for (size_t first = 0; first < sites().size(); first += length) {
+    const size_t last = std::min(sites().size(), first + length);
+    watch(streams, first, options);
+    streams = recomputes
+                  ? run_recomputed(streams, first, last, sublayer, conditions, options.recorder, output.beside)
+                  : parts_->run(std::move(streams), first, last, sublayer, conditions, options.recorder, output.beside);
   }
   streams.rounds_input = false;
   output.hidden = parts_->topology->close(streams);

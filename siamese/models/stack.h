@@ -33,6 +33,9 @@ struct StackOutput {
 struct StackOptions {
   int64_t recompute_every = 0;             // blocks per recomputed segment; 0 keeps all activations
   residual::Recorder* recorder = nullptr;  // sees the first pass, never a recomputation
+  // Called in backward, on its thread, once the gradients of all parameters of this block and of those after it are
+  // complete: block by block towards the first, which is not told; where blocks are recomputed, segment by segment.
+  std::function<void(int64_t block)> passed = {};
 };
 
 class Stack {
@@ -65,6 +68,8 @@ class Stack {
   residual::Streams run_recomputed(const residual::Streams& streams, size_t first, size_t last,
                                    const Sublayer& sublayer, const std::vector<at::Tensor>& conditions,
                                    residual::Recorder* recorder, std::vector<at::Tensor>& beside) const;
+  // Sites from `first` on come next: tells options.passed when backward is back there.
+  void watch(const residual::Streams& streams, size_t first, const StackOptions& options) const;
   // Whether reads shall round: a family that modulates what they return, and a recorder, want floats.
   bool rounds_input(const residual::Streams& streams, const StackOptions& options) const;
   // Of sites [first, last), junctions and sublayers.

@@ -5,6 +5,8 @@
 
 #include <ATen/ATen.h>
 
+#include "siamese/train/row_segments.h"
+
 namespace siamese::train {
 
 at::Tensor Piece::of(const at::Tensor& tensor) const {
@@ -33,29 +35,53 @@ NamedPiece parse_piece_name(const std::string& text) {
   return named;
 }
 
-Division::Division(const nn::GradientBuffer& gradients, int rank, int ranks, bool cuts_tensors)
-    : begins_(gradients.begins()), rank_(rank) {
-  constexpr int64_t kCacheLine = 16;  // floats: two ranks' parts of the row share none
+namespace division_detail {
+
+constexpr int64_t kCacheLine = 16;  // floats: two ranks' parts of the row share none
+
+std::vector<int64_t> even_cuts(int64_t begin, int64_t end, int ranks) {
+  std::vector<int64_t> cuts;
+  for (int part = 0; part < ranks; ++part)
+    cuts.push_back(begin + (end - begin) / kCacheLine * part / ranks * kCacheLine);
+  cuts.push_back(end);
+  return cuts;
+}
+
+int64_t nearest_of(const std::vector<int64_t>& places, int64_t cut) {
+  const auto above = std::lower_bound(places.begin(), places.end(), cut);
+  const bool lower = above != places.begin() && cut - *(above - 1) < *above - cut;
+  return lower ? *(above - 1) : *above;
+}
+
+}  // namespace division_detail
+
+Division::Division(const nn::GradientBuffer& gradients, const std::vector<int64_t>& blocks, int rank, int ranks,
+                   bool cuts_tensors)
+    : begins_(gradients.begins()), by_segments_(cuts_tensors), rank_(rank) {
+  using namespace division_detail;
+  if (cuts_tensors) {
+    for (const RowSegment& segment : row_segments(gradients, blocks, ranks)) {
+      parts_.push_back(even_cuts(segment.begin, segment.end, ranks));
+    }
+    return;
+  }
   const int64_t total = gradients.whole().numel();
   std::vector<int64_t> between = begins_;
   between.push_back(total);
-  for (int part = 0; part <= ranks; ++part) {
-    int64_t border = total / kCacheLine * part / ranks * kCacheLine;
-    if (part == ranks) border = total;
-    if (!cuts_tensors) {
-      const auto above = std::lower_bound(between.begin(), between.end(), border);
-      const bool lower = above != between.begin() && border - *(above - 1) < *above - border;
-      border = lower ? *(above - 1) : *above;
-    }
-    borders_.push_back(border);
-  }
+  parts_.push_back(even_cuts(0, total, ranks));
+  for (int64_t& cut : parts_.back()) cut = nearest_of(between, cut);
 }
 
 Piece Division::piece_of(size_t parameter, int64_t elements) const {
   if (!divided()) return {0, elements};
   const auto rank = static_cast<size_t>(rank_);
-  const int64_t begin = std::clamp<int64_t>(borders_[rank] - begins_[parameter], 0, elements);
-  return {begin, std::clamp<int64_t>(borders_[rank + 1] - begins_[parameter], begin, elements)};
+  const int64_t at = begins_[parameter];
+  for (const std::vector<int64_t>& cuts : parts_) {
+    if (at < cuts.front() || at >= cuts.back()) continue;
+    const int64_t begin = std::clamp<int64_t>(cuts[rank] - at, 0, elements);
+    return {begin, std::clamp<int64_t>(cuts[rank + 1] - at, begin, elements)};
+  }
+  return {0, 0};  // it has no gradient
 }
 
 }  // namespace siamese::train

@@ -36,19 +36,23 @@ class Division {
  public:
   // One part: this process does everything.
   Division() = default;
-  // `cuts_tensors`: parts of equal size. Otherwise each border is moved to the nearest one between tensors: an
-  // optimizer that sees a matrix as a whole needs it in one part.
-  Division(const nn::GradientBuffer& gradients, int rank, int ranks, bool cuts_tensors);
+  // `blocks`: of each parameter. `cuts_tensors`: each segment of the row (row_segments.h) is cut into parts of equal
+  // size, so that all ranks have some of what is exchanged together. Otherwise the row as a whole is cut, each border
+  // moved to the nearest one between tensors: an optimizer that sees a matrix as a whole needs it in one part.
+  Division(const nn::GradientBuffer& gradients, const std::vector<int64_t>& blocks, int rank, int ranks,
+           bool cuts_tensors);
 
-  bool divided() const { return borders_.size() > 2; }
-  // Of the row, ranks + 1 of them.
-  const std::vector<int64_t>& borders() const { return borders_; }
+  bool divided() const { return !parts_.empty(); }
+  bool by_segments() const { return by_segments_; }
+  // The cuts, ranks + 1 of them in each segment, or in the row: rank r has what lies between the r-th and the next.
+  const std::vector<std::vector<int64_t>>& parts() const { return parts_; }
   // What this rank updates of a parameter, by its place in the list of parameters, which has so many elements.
   Piece piece_of(size_t parameter, int64_t elements) const;
 
  private:
-  std::vector<int64_t> borders_;
+  std::vector<std::vector<int64_t>> parts_;
   std::vector<int64_t> begins_;  // of each parameter in the row
+  bool by_segments_ = false;
   int rank_ = 0;
 };
 

@@ -74,9 +74,11 @@ void exchange_numbers(const at::Tensor& tensor, const Exchange& exchange) {
 }
 
 // An optimizer of matrices needs them whole.
-Division division_of(const RunConfig& config, const nn::GradientBuffer& gradients, const comm::Group* group) {
+Division division_of(const RunConfig& config, const nn::GradientBuffer& gradients, const models::Model& model,
+                     const comm::Group* group) {
   if (group == nullptr || config.engine.shard == Shard::none) return {};
-  return {gradients, group->rank(), group->size(), config.optim.name != OptimizerName::muon};
+  return {gradients, model.blocks_of_parameters(), group->rank(), group->size(),
+          config.optim.name != OptimizerName::muon};
 }
 
 // The numbers of a state depend on each other: one that was edited, or of another checkpoint, does not go unnoticed.
@@ -115,7 +117,10 @@ Trainer::Trainer(const RunConfig& config, bool resuming, comm::Group* group)
       model_(make_initial_model(config, resuming)),
       group_(group != nullptr && group->size() > 1 ? group : nullptr),
       gradients_(model_->parameters()),
-      division_(division_of(config, gradients_, group_)),
+      division_(division_of(config, gradients_, *model_, group_)),
+      exchange_(group_
+                    ? std::make_unique<GradientExchange>(*group_, gradients_, model_->blocks_of_parameters(), division_)
+                    : nullptr),
       optimizer_(make_optimizer(config.optim, model_->parameters(), division_)),
       average_(config.train.ema, model_->parameters()) {
   if (group_ != nullptr) check_ranks(config_.train, group_->size());
@@ -175,16 +180,17 @@ std::vector<models::Losses> Trainer::accumulate_gradients(const data::Batch& bat
     options.router_z_loss = train.router_z_loss;
     options.training = true;
     options.seed = train.seed;
+    if (exchange_ && piece == mine.end - 1) {  // what this backward completes can go out
+      // The recorder looks at every gradient.
+      exchange_->begin(/*everywhere=*/recorder != nullptr);
+      options.stack.passed = [this](int64_t block) { exchange_->passed(block); };
+    }
     models::Losses& losses =
         made.emplace_back(model_->losses(eval::to_inputs(batch, first, train.micro_batch), options));
     losses.objective.backward();
     losses.objective.reset();  // and the graph with it
   }
-  if (group_ == nullptr) return made;
-  const bool all_here = recorder != nullptr || !division_.divided();  // the recorder looks at every gradient
-  exchange_numbers(gradients_.whole(), [&](auto numbers) {
-    all_here ? comm::sum(*group_, numbers) : comm::sum_own(*group_, numbers, division_.borders());
-  });
+  if (exchange_) exchange_->finish();
   return made;
 }
 
@@ -196,7 +202,9 @@ void Trainer::share_weights() const {
     const bool sent = list[i].value.requires_grad() && mine.size() > 0;
     if (sent) mine.of(list[i].value.grad()).copy_(mine.of(list[i].value.detach()));
   }
-  exchange_numbers(gradients_.whole(), [&](auto numbers) { comm::share_own(*group_, numbers, division_.borders()); });
+  exchange_numbers(gradients_.whole(), [&](auto numbers) {
+    for (const std::vector<int64_t>& cuts : division_.parts()) comm::share_own(*group_, numbers, cuts);
+  });
   for (const nn::Parameter& parameter : list) {
     if (parameter.value.requires_grad()) parameter.value.detach().copy_(parameter.value.grad());
   }

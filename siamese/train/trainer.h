@@ -14,6 +14,7 @@
 #include "siamese/train/checkpoint.h"
 #include "siamese/train/classifier.h"
 #include "siamese/train/config.h"
+#include "siamese/train/gradient_exchange.h"
 #include "siamese/train/metrics.h"
 #include "siamese/train/optimizer.h"
 #include "siamese/train/run_tokenizer.h"
@@ -68,6 +69,8 @@ class Trainer {
   const models::Model& model() const { return *model_; }
   const data::Batches& training_data() const { return *training_data_; }
   const RunTokenizer& tokenizer() const { return tokenizer_; }
+  // Of several ranks, in the last step.
+  GradientExchange::Times exchange_times() const { return exchange_ ? exchange_->times() : GradientExchange::Times{}; }
 
  private:
   // Takes over moments, averages and place in the data from init.from; DataError when they do not fit.
@@ -94,6 +97,7 @@ class Trainer {
   comm::Group* group_;  // null: alone
   nn::GradientBuffer gradients_;
   Division division_;
+  std::unique_ptr<GradientExchange> exchange_;  // null: alone
   std::unique_ptr<Optimizer> optimizer_;
   WeightAverage average_;
   std::unique_ptr<data::Prefetcher> prefetcher_;  // made at the first step

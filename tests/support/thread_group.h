@@ -16,12 +16,13 @@ namespace siamese::comm {
 class ThreadGroup : public Group {
  public:
   // Runs `work` on so many ranks at once and waits for all of them.
-  static void run(int size, const std::function<void(Group&)>& work) {
+  // `has_threads`: what the groups say of themselves.
+  static void run(int size, const std::function<void(Group&)>& work, bool has_threads = true) {
     Board board(size);
     std::vector<std::thread> threads;
     for (int rank = 0; rank < size; ++rank) {
       threads.emplace_back([&, rank] {
-        ThreadGroup group(rank, size, board);
+        ThreadGroup group(rank, size, board, has_threads);
         work(group);
       });
     }
@@ -48,7 +49,8 @@ class ThreadGroup : public Group {
     board_.all.arrive_and_wait();
   }
   void set_timeout(double) override {}
-  bool has_threads() const override { return true; }
+  bool has_threads() const override { return has_threads_; }
+  void set_patient(bool) override {}
   [[noreturn]] void end_all(int) override { throw std::runtime_error("end_all"); }
 
  private:
@@ -58,13 +60,15 @@ class ThreadGroup : public Group {
     std::vector<const std::byte*> shown;
   };
 
-  ThreadGroup(int rank, int size, Board& board) : Group(rank, size, "here"), board_(board) {}
+  ThreadGroup(int rank, int size, Board& board, bool has_threads)
+      : Group(rank, size, "here"), board_(board), has_threads_(has_threads) {}
   void show(const std::byte* data) {
     board_.shown[static_cast<size_t>(rank())] = data;
     board_.all.arrive_and_wait();
   }
 
   Board& board_;
+  bool has_threads_;
 };
 
 }  // namespace siamese::comm

@@ -22,7 +22,9 @@ struct Trained {
       : config(tiny_config({})),
         model(models::make_model(config.model, config.init, 1)),
         gradients(model->parameters()),
-        division(ranks > 1 ? Division(gradients, rank, ranks, optim.name != OptimizerName::muon) : Division()),
+        division(ranks > 1 ? Division(gradients, model->blocks_of_parameters(), rank, ranks,
+                                      optim.name != OptimizerName::muon)
+                           : Division()),
         optimizer(make_optimizer(optim, model->parameters(), division)) {}
 
   const std::vector<nn::Parameter>& list() const { return model->parameters().list(); }
