@@ -7,18 +7,28 @@ namespace {
 
 struct Counts {
   int64_t streams = 0;
+  int64_t streams_at_close = 0;
   int64_t norms_in_block = 0;
   int64_t norms_at_ends = 0;
   int64_t parameters_in_block = 0;
 };
 
+// What is left of the streams after all blocks.
+Streams run_every_site(const Topology& topology, const nn::Scope& scope, Streams streams) {
+  for (int64_t index = 0; index < 2 * kFactBlocks; ++index) {
+    const auto junction = topology.junction(scope.child(std::to_string(index)), site_at(index, kFactBlocks));
+    const ReadResult read = junction->read(streams, nullptr);
+    streams = junction->write(read.streams, {read.branch_input, {}});
+  }
+  return streams;
+}
+
 // Shapes only, on the meta device. Block 5 of 8: past any exception for the first ones.
 Counts count(const std::string& text, int64_t width) {
-  constexpr int64_t kBlocks = 8;
   constexpr int64_t kBlock = 5;
   nn::Parameters parameters(1, at::kFloat, at::kMeta);
   const nn::Scope root(parameters);
-  const auto topology = make_topology(text, root, {.width = width, .blocks = kBlocks, .norm = {}});
+  const auto topology = make_topology(text, root, {.width = width, .blocks = kFactBlocks, .norm = {}});
   Counts counts;
   const auto norms = [&](size_t first) {
     int64_t found = 0;
@@ -31,11 +41,13 @@ Counts count(const std::string& text, int64_t width) {
   const size_t first = parameters.list().size();
   const int64_t before = parameters.count();
   for (int64_t index = 2 * kBlock; index < 2 * kBlock + 2; ++index) {
-    topology->junction(root.child(std::to_string(index)), site_at(index, kBlocks));
+    topology->junction(root.child(std::to_string(index)), site_at(index, kFactBlocks));
   }
   counts.norms_in_block = norms(first);
   counts.parameters_in_block = parameters.count() - before;
-  counts.streams = static_cast<int64_t>(topology->open(at::empty({1, 1, width}, parameters.options())).list.size());
+  const Streams opened = topology->open(at::empty({1, 1, width}, parameters.options()));
+  counts.streams = static_cast<int64_t>(opened.list.size());
+  counts.streams_at_close = static_cast<int64_t>(run_every_site(*topology, root.child("run"), opened).list.size());
   return counts;
 }
 
@@ -47,8 +59,14 @@ SchemeFacts scheme_facts(const std::string& text) {
   const Counts once = count(text, kWidth);
   const Counts twice = count(text, 2 * kWidth);
   const int64_t per_width = (twice.parameters_in_block - once.parameters_in_block) / kWidth;
-  return {once.streams, once.norms_in_block, once.norms_at_ends, per_width - kPreNorms,
-          once.parameters_in_block - per_width * kWidth};
+  return {once.streams,       once.streams_at_close, once.norms_in_block,
+          once.norms_at_ends, per_width - kPreNorms, once.parameters_in_block - per_width * kWidth};
+}
+
+std::string streams_text(const SchemeFacts& facts) {
+  const std::string first = std::to_string(facts.streams);
+  if (facts.streams_at_close == facts.streams) return first;
+  return first + " to " + std::to_string(facts.streams_at_close) + " in " + std::to_string(kFactBlocks) + " blocks";
 }
 
 std::string extra_parameters_text(const SchemeFacts& facts) {

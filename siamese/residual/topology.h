@@ -4,6 +4,8 @@
 //   write  streams, branch -> streams           (junction)
 //   close  streams -> final hidden state        (topology)
 // One loop (models/stack) serves every scheme and family: for each site read, run the sublayer, write.
+// How many streams there are, and their names, may differ from place to place (span, attn_res), but only by the place:
+// a scheme and a depth decide it, never a tensor. Whoever carries streams asks them (streams.h, StreamsLayout).
 #pragma once
 
 #include <memory>

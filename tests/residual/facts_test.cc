@@ -8,6 +8,7 @@ namespace {
 struct Wanted {
   const char* scheme;
   int64_t streams, norms, at_ends, per_width, constant;
+  int64_t streams_at_close = 0;  // 0: as many as at the open
 };
 
 // Counted by hand from the equations.
@@ -37,6 +38,8 @@ TEST(Facts, AreWhatTheEquationsSay) {
   for (const auto& wanted : kWanted) {
     const SchemeFacts facts = scheme_facts(wanted.scheme);
     EXPECT_EQ(facts.streams, wanted.streams) << wanted.scheme;
+    EXPECT_EQ(facts.streams_at_close, wanted.streams_at_close == 0 ? wanted.streams : wanted.streams_at_close)
+        << wanted.scheme;
     EXPECT_EQ(facts.norms_per_block, wanted.norms) << wanted.scheme;
     EXPECT_EQ(facts.norms_at_ends, wanted.at_ends) << wanted.scheme;
     EXPECT_EQ(facts.extra_per_width, wanted.per_width) << wanted.scheme;
@@ -45,6 +48,8 @@ TEST(Facts, AreWhatTheEquationsSay) {
 }
 
 TEST(Facts, Text) {
+  EXPECT_EQ(streams_text(scheme_facts("siamese")), "2");
+  EXPECT_EQ(streams_text({.streams = 1, .streams_at_close = 9}), "1 to 9 in 8 blocks");
   EXPECT_EQ(extra_parameters_text(scheme_facts("pre")), "0");
   EXPECT_EQ(extra_parameters_text(scheme_facts("hybrid")), "-1 d");
   EXPECT_EQ(extra_parameters_text(scheme_facts("hc")), "14 d + 52");
