@@ -10,10 +10,10 @@ namespace siamese::residual {
 inline constexpr int64_t kFactBlocks = 8;
 
 struct SchemeFacts {
-  int64_t streams = 0;           // before the first block
-  int64_t streams_at_close = 0;  // after the last of kFactBlocks
-  int64_t norms_per_block = 0;   // of the streams' width, in a block of the middle
-  int64_t norms_at_ends = 0;     // of the same kind, at the open and the close
+  int64_t streams = 0;          // before the first block
+  int64_t most_streams = 0;     // between two of kFactBlocks blocks, or at the close
+  int64_t norms_per_block = 0;  // of the streams' width, in a block of the middle
+  int64_t norms_at_ends = 0;    // of the same kind, at the open and the close
   // Parameters of such a block's junctions beyond Pre-Norm's two norms: per_width * width + constant.
   int64_t extra_per_width = 0;
   int64_t extra_constant = 0;

@@ -66,6 +66,8 @@ struct Build {
   // The family modulates what read returns and brings its own final norm (DiT): then a norm whose output is the branch
   // input has no gain or shift, and close leaves out a norm that acts on the whole result.
   bool modulated = false;
+  // A token sees none of those after it: a scheme that looks across the tokens of a sample is refused.
+  bool causal = false;
 
   nn::NormSpec branch_input_norm() const {
     nn::NormSpec spec = norm;
@@ -89,6 +91,9 @@ class Topology {
   virtual Streams open(const at::Tensor& embedding) const = 0;
   virtual std::unique_ptr<Junction> junction(const nn::Scope& scope, const Site& site) const = 0;
   virtual at::Tensor close(const Streams& streams) const = 0;
+
+  // Whether a token's streams depend, outside of the branches, on other tokens of its sample (its first dimension).
+  virtual bool mixes_tokens() const { return false; }
 
   // Hints, where a scheme reaches inside a branch.
   virtual nn::AttentionNorm attention_norm(const Site&) const { return nn::AttentionNorm::none; }
