@@ -3,6 +3,7 @@
 #include "siamese/base/check.h"
 #include "siamese/base/join.h"
 #include "siamese/base/nearest.h"
+#include "siamese/residual/attn_res.h"
 #include "siamese/residual/deepnorm.h"
 #include "siamese/residual/embed.h"
 #include "siamese/residual/hc.h"
@@ -25,9 +26,9 @@ namespace {
 
 std::vector<Scheme>& list() {
   static std::vector<Scheme> all = {
-      pre_scheme(),      post_scheme(),  embed_scheme(), peri_scheme(),    sandwich_scheme(),  olmo2_scheme(),
-      deepnorm_scheme(), mixln_scheme(), lns_scheme(),   hybrid_scheme(),  resi_dual_scheme(), span_scheme(),
-      keel_scheme(),     hc_scheme(),    mhc_scheme(),   siamese_scheme(),
+      pre_scheme(),      post_scheme(),  embed_scheme(), peri_scheme(),     sandwich_scheme(),  olmo2_scheme(),
+      deepnorm_scheme(), mixln_scheme(), lns_scheme(),   hybrid_scheme(),   resi_dual_scheme(), span_scheme(),
+      keel_scheme(),     hc_scheme(),    mhc_scheme(),   attn_res_scheme(), siamese_scheme(),
   };
   return all;
 }

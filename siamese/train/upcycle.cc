@@ -47,8 +47,9 @@ std::optional<Given> give_lns(const Place& place, const nn::Parameters&) {
   return Given{Origin::scaled, std::sqrt(static_cast<double>(place.site->block + 1))};
 }
 
-// Hyper-connections start as Pre-Norm: n equal streams, whose sum the last norm sees.
-std::optional<Given> give_hc(const Place& place, const nn::Parameters&) {
+// Hyper-connections start as Pre-Norm: n equal streams, whose sum the last norm sees. So do attention residuals: the
+// mean of their sources, of which every norm takes out the factor.
+std::optional<Given> give_norms(const Place& place, const nn::Parameters&) {
   return Given{place.part == "norm" ? Origin::copied : Origin::fresh};
 }
 
@@ -94,7 +95,8 @@ constexpr SchemeRule kSchemeRules[] = {
     {"siamese", "", give_siamese, true, check_form},
     {"mixln", "", give_pre, true, check_post_blocks},
     {"lns", "", give_lns},
-    {"hc", "", give_hc, /*exact=*/false},
+    {"hc", "", give_norms, /*exact=*/false},
+    {"attn_res", "", give_norms, /*exact=*/false},
     {"mhc", "its stream mixing starts only close to Pre-Norm, not equal to it; hc starts equal"},
     {"embed", "it normalises the embedding, and Pre-Norm's stream begins raw"},
     {"post", kOnThePath},

@@ -85,7 +85,7 @@ TEST(Functional, RunsOnTensorsWithoutData) {
 }
 
 TEST(Functional, InitialValuesAreThoseOfTheEngine) {
-  for (const auto& text : {"pre", "peri", "siamese(x=hybrid)", "hc", "mhc(init=xavier)"}) {
+  for (const auto& text : {"pre", "peri", "siamese(x=hybrid)", "hc", "mhc(init=xavier)", "attn_res(block=1)"}) {
     const Build build{.width = 6, .blocks = 2};
     const FunctionalScheme scheme(text, build);
     const nn::Parameters parameters(9);

@@ -47,6 +47,8 @@ constexpr UpcycleCase kEpsCases[] = {
     {"siamese(x=hybrid, final_norm=false)", AttentionNormChoice::qkv},
     {"hc"},
     {"hc(streams=2, dynamic=false)", AttentionNormChoice::qkv},
+    {"attn_res"},
+    {"attn_res(block=2)", AttentionNormChoice::qk},
 };
 
 struct RefusedCase {
