@@ -3,6 +3,7 @@
 #include "siamese/base/check.h"
 #include "siamese/base/join.h"
 #include "siamese/base/nearest.h"
+#include "siamese/residual/attn_res.h"
 #include "siamese/residual/deepnorm.h"
 #include "siamese/residual/denseformer.h"
 #include "siamese/residual/embed.h"
@@ -29,10 +30,11 @@ namespace {
 
 std::vector<Scheme>& list() {
   static std::vector<Scheme> all = {
-      pre_scheme(),       post_scheme(),     embed_scheme(),       peri_scheme(),       sandwich_scheme(),
-      olmo2_scheme(),     deepnorm_scheme(), mixln_scheme(),       lns_scheme(),        hybrid_scheme(),
-      resi_dual_scheme(), span_scheme(),     keel_scheme(),        hc_scheme(),         mhc_scheme(),
-      siamese_scheme(),   lambda_scheme(),   denseformer_scheme(), orthogonal_scheme(), mv_split_scheme(),
+      pre_scheme(),       post_scheme(),     embed_scheme(),  peri_scheme(),        sandwich_scheme(),
+      olmo2_scheme(),     deepnorm_scheme(), mixln_scheme(),  lns_scheme(),         hybrid_scheme(),
+      resi_dual_scheme(), span_scheme(),     keel_scheme(),   hc_scheme(),          mhc_scheme(),
+      attn_res_scheme(),  siamese_scheme(),  lambda_scheme(), denseformer_scheme(), orthogonal_scheme(),
+      mv_split_scheme(),
   };
   return all;
 }

@@ -55,13 +55,9 @@ std::optional<Given> give_lambda(const Place& place, const nn::Parameters&) {
   return Given{place.part == "scale" ? Origin::one : Origin::zero};
 }
 
-// Its averages start as the last output alone.
-std::optional<Given> give_denseformer(const Place& place, const nn::Parameters&) {
-  return Given{place.part == "norm" ? Origin::copied : Origin::fresh};
-}
-
-// Hyper-connections start as Pre-Norm: n equal streams, whose sum the last norm sees.
-std::optional<Given> give_hc(const Place& place, const nn::Parameters&) {
+// Hyper-connections start as Pre-Norm: n equal streams, whose sum the last norm sees. So do attention residuals, the
+// mean of their sources, of which every norm takes out the factor, and averages that are the last output alone.
+std::optional<Given> give_norms(const Place& place, const nn::Parameters&) {
   return Given{place.part == "norm" ? Origin::copied : Origin::fresh};
 }
 
@@ -119,10 +115,11 @@ constexpr SchemeRule kSchemeRules[] = {
     {"siamese", "", give_siamese, true, check_form},
     {"mixln", "", give_pre, true, check_post_blocks},
     {"lns", "", give_lns},
-    {"hc", "", give_hc, /*exact=*/false},
-    {"mhc", "", give_hc, /*exact=*/false, check_equal_streams},
+    {"hc", "", give_norms, /*exact=*/false},
+    {"mhc", "", give_norms, /*exact=*/false, check_equal_streams},
+    {"attn_res", "", give_norms, /*exact=*/false},
     {"lambda", "", give_lambda, true, check_raw_embedding},
-    {"denseformer", "", give_denseformer},
+    {"denseformer", "", give_norms},
     {"orthogonal", "it adds only what of a branch is orthogonal to the stream, and Pre-Norm adds all of it"},
     {"mv_split", "the mean of a branch takes the place of a share of the stream's mean, and Pre-Norm adds it whole"},
     {"embed", "it normalises the embedding, and Pre-Norm's stream begins raw"},

@@ -35,7 +35,7 @@ TEST(Hints, SchemesHintTheNormsInsideAttention) {
   EXPECT_EQ(hint("olmo2"), nn::AttentionNorm::qk_full);
   for (const char* const scheme :
        {"embed", "peri", "sandwich", "deepnorm", "mixln", "lns", "resi_dual", "span", "keel", "hc", "mhc",
-        "siamese(form=write)", "lambda", "denseformer", "orthogonal", "mv_split"}) {
+        "siamese(form=write)", "attn_res", "lambda", "denseformer", "orthogonal", "mv_split"}) {
     EXPECT_EQ(hint(scheme), nn::AttentionNorm::none) << scheme;
   }
   EXPECT_EQ(hint("siamese"), nn::AttentionNorm::none);
@@ -62,7 +62,7 @@ TEST(Hints, LnsAsksForNoFactorOfDepthAndOthersLeaveTheRule) {
   EXPECT_EQ(branch_init("lns", 12).output, 1);
   for (const char* const scheme :
        {"pre", "post", "embed", "peri", "sandwich", "olmo2", "mixln", "hybrid", "resi_dual", "span", "keel", "hc",
-        "mhc", "siamese", "lambda", "denseformer", "orthogonal", "mv_split"}) {
+        "mhc", "siamese", "attn_res", "lambda", "denseformer", "orthogonal", "mv_split"}) {
     const BranchInit init = branch_init(scheme, 12);
     EXPECT_TRUE(init.depth_factor) << scheme;
     EXPECT_EQ(init.value * init.ffn_input * init.output, 1) << scheme;

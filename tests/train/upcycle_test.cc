@@ -55,6 +55,8 @@ constexpr UpcycleCase kEpsCases[] = {
     {"mhc"},
     {"mhc(streams=2, res=identity)"},
     {"mhc(streams=3, res=permutations)", AttentionNormChoice::qk},
+    {"attn_res"},
+    {"attn_res(block=2)", AttentionNormChoice::qk},
 };
 
 struct RefusedCase {
