@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <cstdio>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -41,7 +42,9 @@ struct TaskList {
 
 class TaskProgress : public eval::TaskObserver {
  public:
+  explicit TaskProgress(bool shown) : shown_(shown) {}
   void progressed(const eval::TaskSet& set, int64_t done, int64_t all) override {
+    if (!shown_) return;
     if (done == 0) line_.restart();
     if (!line_.due()) return;
     const double left = done > 0 ? line_.seconds() / static_cast<double>(done) * static_cast<double>(all - done) : 0;
@@ -51,6 +54,7 @@ class TaskProgress : public eval::TaskObserver {
   void clear() { line_.clear(); }
 
  private:
+  bool shown_;
   ProgressLine line_;
 };
 
@@ -125,9 +129,23 @@ void print_table(const std::vector<runs::TaskRecord>& tasks) {
   std::printf("%s", text_table(rows).c_str());
 }
 
+void report_tasks(const train::LoadedModel& loaded, const TaskArguments& arguments, const fs::path& folder,
+                  const runs::EvalRecord& record) {
+  const std::string line = runs::to_line(record);
+  io::JsonLinesWriter::open(folder / io::kEvalFile, io::JsonLinesWriter::Mode::append).write(line);
+  if (arguments.json) {
+    std::printf("%s\n", line.c_str());
+    return;
+  }
+  std::printf("%s: %s, step %lld\n", loaded.checkpoint.c_str(), loaded.config.model.residual.c_str(),
+              static_cast<long long>(loaded.step));
+  print_table(record.tasks);
+}
+
 }  // namespace
 
-int evaluate_tasks(const train::LoadedModel& loaded, const TaskArguments& arguments, bool averaged) {
+int evaluate_tasks(const train::LoadedModel& loaded, const TaskArguments& arguments, bool averaged, comm::Group* group,
+                   const std::function<void()>& ready) {
   const auto* const lm = dynamic_cast<const models::LanguageModel*>(loaded.model.get());
   if (lm == nullptr) {
     throw UsageError("--tasks: expected a language model, got one of family " +
@@ -135,36 +153,34 @@ int evaluate_tasks(const train::LoadedModel& loaded, const TaskArguments& argume
   }
   const eval::Tasks tasks(folders_of(arguments), tokenizer_of(arguments, loaded.checkpoint),
                           {.limit = arguments.limit, .generate = arguments.generate});
+  const bool leads = group == nullptr || group->leads();
   const fs::path folder = scores_folder(arguments, loaded.checkpoint);
-  io::make_directory(folder);
-  const io::DirectoryLock lock(folder);
+  std::optional<io::DirectoryLock> lock;
+  if (leads) {
+    io::make_directory(folder);
+    lock.emplace(folder);
+    ready();
+  }
   catch_signals();
-  TaskProgress progress;
+  TaskProgress progress(leads);
   runs::EvalRecord record;
   record.step = loaded.step;
   record.averaged = averaged;
   for (const eval::TaskSet& set : tasks.sets()) {
-    auto task = eval::evaluate_task(*lm, tasks, set, folder, progress);
+    auto task = eval::evaluate_task(*lm, tasks, set, folder, progress, group);
     progress.clear();
+    if (!task && !leads) return 0;
     if (!task) {
       std::fprintf(stderr, "siamese: stopped in %s; the same command goes on from here\n", set.name.c_str());
-      return 128 + caught_signal();
+      return caught_signal() != 0 ? 128 + caught_signal() : static_cast<int>(Exit::resumable);  // another rank's
     }
-    if (!arguments.json) {
+    if (leads && !arguments.json) {
       std::fprintf(stderr, "%s: %s %.4f of %lld documents\n", task->name.c_str(), task->primary.c_str(),
                    task->primary_value(), static_cast<long long>(task->documents));
     }
     record.tasks.push_back(std::move(*task));
   }
-  const std::string line = runs::to_line(record);
-  io::JsonLinesWriter::open(folder / io::kEvalFile, io::JsonLinesWriter::Mode::append).write(line);
-  if (arguments.json) {
-    std::printf("%s\n", line.c_str());
-    return 0;
-  }
-  std::printf("%s: %s, step %lld\n", loaded.checkpoint.c_str(), loaded.config.model.residual.c_str(),
-              static_cast<long long>(loaded.step));
-  print_table(record.tasks);
+  if (leads) report_tasks(loaded, arguments, folder, record);
   return 0;
 }
 

@@ -2,9 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
+#include "siamese/comm/group.h"
 #include "siamese/train/checkpoint.h"
 
 namespace siamese::cli {
@@ -20,7 +22,9 @@ struct TaskArguments {
 };
 
 // Prints a table, or with `json` a line as eval.jsonl has them. Returns the exit code: 0, or 128 + the signal that
-// stopped it.
-int evaluate_tasks(const train::LoadedModel& loaded, const TaskArguments& arguments, bool averaged);
+// stopped it. `group`: ranks that share the requests, null when there is one process. Rank 0 alone writes and speaks;
+// it calls `ready` when nothing is left to refuse.
+int evaluate_tasks(const train::LoadedModel& loaded, const TaskArguments& arguments, bool averaged, comm::Group* group,
+                   const std::function<void()>& ready);
 
 }  // namespace siamese::cli

@@ -13,6 +13,7 @@
 #include "siamese/cli/eval_tasks.h"
 #include "siamese/cli/paths.h"
 #include "siamese/cli/table.h"
+#include "siamese/cli/together.h"
 #include "siamese/cli/verbs.h"
 #include "siamese/cli/version.h"
 #include "siamese/config/fields.h"
@@ -63,46 +64,10 @@ void check_finite(const eval::Evaluation& result, const train::LoadedModel& load
   throw DivergedError(loaded.checkpoint.string() + ": the held-out loss is not finite, although all weights are");
 }
 
-int evaluate_run(const EvalArguments& arguments) {
-  // Overrides may change how much is evaluated and on what, never the model.
-  train::RunConfig config = load_stored_config(arguments.run, arguments.overrides,
-                                               {"data.", "eval.", "engine.", "train.batch=", "train.micro_batch="},
-                                               "keys of data, eval and engine, train.batch and train.micro_batch");
-  if (config.eval.classifier.empty()) config.eval.samples = 0;  // nobody would look at them
-  train::apply_engine(config.engine);
-  warn_of_slow_precision(config.engine);
-  const bool asked = std::any_of(arguments.overrides.begin(), arguments.overrides.end(),
-                                 [](const std::string& text) { return text.starts_with("eval.averaged="); });
-  const bool averaged = config.eval.averaged && (asked || train::keeps_average(arguments.run));
-  config.eval.averaged = averaged;
-  const auto loaded = train::load_model(arguments.run, averaged ? train::Weights::averaged : train::Weights::trained,
-                                        at::kFloat, 0, train::device_of(config.engine));
-  if (!arguments.tasks.tasks.empty()) return evaluate_tasks(loaded, arguments.tasks, averaged);
-  if (config.data.source == data::Source::random) {
-    std::fprintf(stderr,
-                 "siamese: data.source is random: this is the loss of random data, not of "
-                 "text or images\n");
-  }
-  const auto test = data::open_held_out(config.data, train::sample_shape(loaded.config.model));
-  const train::Classifier classifier(config);
-  const auto tasks = train::open_tasks(config, train::read_tokenizer(loaded.checkpoint, loaded.tokenizer));
-  const auto words = config.eval.prompts.empty() ? nullptr : train::words_of(loaded);
-  if (words != nullptr) train::check_prompts(*words, config);
-  const auto result = eval::evaluate({.model = *loaded.model,
-                                      .data = config.data,
-                                      .held_out = *test.front().batches,
-                                      .batch = config.train.batch,
-                                      .rows = config.train.micro_batch,
-                                      .step = loaded.step,
-                                      .classifier = classifier.model(),
-                                      .tasks = tasks ? &*tasks : nullptr,
-                                      .sets = &test,
-                                      .words = words.get()},
-                                     config.eval);
-  check_finite(result, loaded);
-  if (arguments.json) {
+void print_evaluation(const eval::Evaluation& result, const train::LoadedModel& loaded, bool json) {
+  if (json) {
     std::printf("%s\n", eval::to_json(result).c_str());
-    return 0;
+    return;
   }
   std::printf("%s: %s, step %lld\n", loaded.checkpoint.c_str(), loaded.config.model.residual.c_str(),
               static_cast<long long>(loaded.step));
@@ -113,6 +78,62 @@ int evaluate_run(const EvalArguments& arguments) {
   for (const runs::PromptRecord& made : result.prompts) {
     std::printf("%s | %s\n", printable(made.prompt).c_str(), printable(made.text).c_str());
   }
+}
+
+train::RunConfig eval_config(const EvalArguments& arguments) {
+  // Overrides may change how much is evaluated and on what, never the model.
+  train::RunConfig config = load_stored_config(arguments.run, arguments.overrides,
+                                               {"data.", "eval.", "engine.", "train.batch=", "train.micro_batch="},
+                                               "keys of data, eval and engine, train.batch and train.micro_batch");
+  if (config.eval.classifier.empty()) config.eval.samples = 0;  // nobody would look at them
+  const bool asked = std::any_of(arguments.overrides.begin(), arguments.overrides.end(),
+                                 [](const std::string& text) { return text.starts_with("eval.averaged="); });
+  config.eval.averaged = config.eval.averaged && (asked || train::keeps_average(arguments.run));
+  return config;
+}
+
+// `group`: ranks that share the work, null when there is one process. Rank 0 goes first: what it refuses is said once,
+// and the others take the checkpoint that it found.
+int evaluate_run(EvalArguments arguments, comm::Group* group) {
+  const bool leads = group == nullptr || group->leads();
+  if (!leads) arguments.run = comm::from_leader(*group, std::string());
+  const train::RunConfig config = eval_config(arguments);
+  train::apply_engine(config.engine);
+  if (leads) warn_of_slow_precision(config.engine);
+  const bool averaged = config.eval.averaged;
+  const auto loaded = train::load_model(arguments.run, averaged ? train::Weights::averaged : train::Weights::trained,
+                                        at::kFloat, 0, train::device_of(config.engine));
+  if (group != nullptr) group->set_timeout(config.engine.timeout);
+  const auto ready = [&] {
+    if (group != nullptr) comm::from_leader(*group, loaded.checkpoint.string());
+  };
+  if (!arguments.tasks.tasks.empty()) return evaluate_tasks(loaded, arguments.tasks, averaged, group, ready);
+  if (leads && config.data.source == data::Source::random) {
+    std::fprintf(stderr,
+                 "siamese: data.source is random: this is the loss of random data, not of "
+                 "text or images\n");
+  }
+  const auto test = data::open_held_out(config.data, train::sample_shape(loaded.config.model));
+  const train::Classifier classifier(config);
+  const auto tasks = train::open_tasks(config, train::read_tokenizer(loaded.checkpoint, loaded.tokenizer));
+  const auto words = config.eval.prompts.empty() ? nullptr : train::words_of(loaded);
+  if (words != nullptr) train::check_prompts(*words, config);
+  if (leads) ready();
+  const auto result = eval::evaluate({.model = *loaded.model,
+                                      .data = config.data,
+                                      .held_out = *test.front().batches,
+                                      .batch = config.train.batch,
+                                      .rows = config.train.micro_batch,
+                                      .step = loaded.step,
+                                      .classifier = classifier.model(),
+                                      .tasks = tasks ? &*tasks : nullptr,
+                                      .sets = &test,
+                                      .words = words.get(),
+                                      .group = group},
+                                     config.eval);
+  if (!leads) return 0;
+  check_finite(result, loaded);
+  print_evaluation(result, loaded, arguments.json);
   return 0;
 }
 
@@ -154,7 +175,7 @@ void add_eval(CLI::App& app, int& exit_code) {
       if (is_override) arguments->overrides.push_back(text);
       return is_override;
     });
-    exit_code = evaluate_run(*arguments);
+    exit_code = side_by_side([&](comm::Group* group) { return evaluate_run(*arguments, group); });
   });
 }
 

@@ -127,6 +127,7 @@ ordered_json plan_json(const plan::Plan& plan) {
             {"moments", plan.bytes.moments},
             {"gathered", plan.bytes.gathered},
             {"activations", plan.bytes.activations},
+            {"saving", plan.bytes.saving},
             {"total", plan.bytes.total()}}},
           {"sent_bytes", plan.sent_bytes},
           {"communication_seconds", plan.communication_seconds},
@@ -238,12 +239,12 @@ void print_text(const Found& found) {
   const auto name = [](const plan::Plan& plan) {
     return std::vector<std::string>{std::string(enum_text(plan.sharding)), plan.recompute ? "recomputed" : "kept"};
   };
-  rows = {{"GB a device", "activations", "weights", "gradients", "moments", "gathered", "activations", "total",
-           "micro-batch", "largest", "fits"}};
+  rows = {{"GB a device", "activations", "weights", "gradients", "moments", "gathered", "activations", "saving",
+           "total", "micro-batch", "largest", "fits"}};
   for (const auto& plan : found.plans) {
     auto& row = rows.emplace_back(name(plan));
     for (const double bytes : {plan.bytes.weights, plan.bytes.gradients, plan.bytes.moments, plan.bytes.gathered,
-                               plan.bytes.activations, plan.bytes.total()}) {
+                               plan.bytes.activations, plan.bytes.saving, plan.bytes.total()}) {
       row.push_back(gigabytes(bytes));
     }
     row.insert(row.end(),

@@ -147,10 +147,10 @@ int side_by_side(const std::function<int(comm::Group*)>& run) {
 
 void check_alone(const std::string& verb) {
   const together_detail::Job started = together_detail::job();
-  const bool shared = verb == "train" || verb == "resume" || verb == "sweep" || verb.starts_with("-");
+  const bool shared = verb == "train" || verb == "resume" || verb == "sweep" || verb == "eval" || verb.starts_with("-");
   if (started.size <= 1 || shared) return;
   throw UsageError(verb + ": expected one process, got " + std::to_string(started.size) +
-                   " (mpirun): train, resume and sweep share their work");
+                   " (mpirun): train, resume, sweep and eval share their work");
 }
 
 bool speaks_for_all() { return together_detail::job().rank == 0; }

@@ -3,6 +3,9 @@
 //
 // Every call is made by all ranks, in the same order. A sum adds in the order of the ranks, whatever the network does:
 // the same number of ranks gives the same bits, and every rank gets the same.
+//
+// One thread of a rank talks at a time. Another one than that which joined may, where has_threads() says so; whoever
+// hands the group from one thread to another synchronises them.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +14,15 @@
 #include <string>
 #include <vector>
 
+#include "siamese/base/check.h"
+
 namespace siamese::comm {
+
+// The others did not join an exchange within the timeout. What they do from here on is not known: only end_all helps.
+class Unanswered : public SystemError {
+ public:
+  using SystemError::SystemError;
+};
 
 class Group {
  public:
@@ -31,8 +42,9 @@ class Group {
   virtual void all_gather(const std::byte* mine, std::byte* all, size_t bytes) = 0;      // part r came from rank r
   virtual void from_leader(std::byte* data, size_t bytes) = 0;                           // rank 0's data to all
 
-  // An exchange that the others do not join for so long throws SystemError; 0: it waits for ever.
+  // An exchange that the others do not join for so long throws Unanswered; 0: it waits for ever.
   virtual void set_timeout(double seconds) = 0;
+  virtual bool has_threads() const = 0;
   // Ends the processes of all ranks, for a failure that the others cannot know of.
   [[noreturn]] virtual void end_all(int exit_code) = 0;
 

@@ -39,7 +39,8 @@ int size_of_world() {
 
 class MpiGroup : public Group {
  public:
-  MpiGroup() : Group(rank_in_world(), size_of_world(), host_name()) {
+  explicit MpiGroup(bool has_threads)
+      : Group(rank_in_world(), size_of_world(), host_name()), has_threads_(has_threads) {
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
   }
   ~MpiGroup() override { MPI_Finalize(); }
@@ -57,9 +58,10 @@ class MpiGroup : public Group {
   void from_leader(std::byte* data, size_t bytes) override {
     MPI_Request request;
     check(MPI_Ibcast(data, count(bytes), MPI_BYTE, 0, MPI_COMM_WORLD, &request));
-    wait(request);
+    wait(request, leads() ? kOthers : "rank 0");
   }
   void set_timeout(double seconds) override { timeout_ = std::chrono::duration<double>(seconds); }
+  bool has_threads() const override { return has_threads_; }
   [[noreturn]] void end_all(int exit_code) override {
     std::fflush(nullptr);
     MPI_Abort(MPI_COMM_WORLD, exit_code);
@@ -82,7 +84,7 @@ class MpiGroup : public Group {
   }
   // Asks again and again, at first without a pause (an answer takes microseconds), then leaving the core to others:
   // there may be more ranks than cores.
-  void wait(MPI_Request& request) const {
+  void wait(MPI_Request& request, const char* whom = kOthers) const {
     const auto start = Clock::now();
     for (int64_t asked = 0;; ++asked) {
       int done = 0;
@@ -93,7 +95,7 @@ class MpiGroup : public Group {
       if (timeout_.count() > 0 && waited > timeout_) {
         char seconds[32];
         std::snprintf(seconds, sizeof seconds, "%g", timeout_.count());
-        throw SystemError(name() + ": the other ranks did not answer for " + seconds + " s (engine.timeout)");
+        throw Unanswered(name() + ": " + whom + " did not answer for " + seconds + " s (engine.timeout)");
       }
       if (waited < std::chrono::milliseconds(20)) {
         sched_yield();
@@ -104,6 +106,9 @@ class MpiGroup : public Group {
     }
   }
 
+  static constexpr const char* kOthers = "the other ranks";
+
+  bool has_threads_;
   std::chrono::duration<double> timeout_{0};
 };
 
@@ -112,6 +117,6 @@ class MpiGroup : public Group {
 
 siamese::comm::Group* siamese_join_mpi() {
   int given = 0;
-  if (MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &given) != MPI_SUCCESS) return nullptr;
-  return new siamese::comm::MpiGroup();
+  if (MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &given) != MPI_SUCCESS) return nullptr;
+  return new siamese::comm::MpiGroup(given >= MPI_THREAD_SERIALIZED);
 }

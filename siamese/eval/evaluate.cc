@@ -88,6 +88,15 @@ std::vector<runs::PromptRecord> continued(const models::LanguageModel& model, co
   return records;
 }
 
+std::vector<runs::TaskRecord> asked(const models::LanguageModel& model, const Tasks& tasks, comm::Group* group) {
+  TaskObserver silent;
+  std::vector<runs::TaskRecord> records;
+  for (const TaskSet& set : tasks.sets()) {
+    records.push_back(*evaluate_task(model, tasks, set, {}, silent, group));
+  }
+  return records;
+}
+
 runs::Accuracy accuracy_of(const Evaluation& evaluation) {
   runs::Accuracy accuracy{evaluation.correct(), evaluation.problems(), {}};
   for (const auto& group : evaluation.groups) {
@@ -182,21 +191,17 @@ Evaluation evaluate(const Subject& subject, const EvalConfig& config) {
   }
   measure_held_out(subject, config, held_out, baseline, result);
   result.baseline = baseline.loss();
+  const auto* const lm = dynamic_cast<const models::LanguageModel*>(&subject.model);
+  if (lm != nullptr && subject.tasks != nullptr) result.tasks = asked(*lm, *subject.tasks, subject.group);
   if (subject.group != nullptr && !subject.group->leads()) return result;
+  if (subject.alone) subject.alone();
   if (const auto* const dit = dynamic_cast<const models::DiffusionTransformer*>(&subject.model)) {
     result.of_images = true;
     if (config.samples > 0) result.samples = draw_and_judge(*dit, subject, config, held_out);
   }
-  const auto* const lm = dynamic_cast<const models::LanguageModel*>(&subject.model);
   if (lm != nullptr && subject.words != nullptr) result.prompts = continued(*lm, *subject.words, config);
   if (lm != nullptr && subject.data.source == data::Source::arithmetic && config.problems > 0) {
     result.groups = exact_match(*lm, subject.data, config.problems, kProblemSeed);
-  }
-  if (lm != nullptr && subject.tasks != nullptr) {
-    TaskObserver silent;
-    for (const TaskSet& set : subject.tasks->sets()) {
-      result.tasks.push_back(*evaluate_task(*lm, *subject.tasks, set, {}, silent));
-    }
   }
   return result;
 }

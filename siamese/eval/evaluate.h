@@ -2,6 +2,7 @@
 // the confusion matrix, for dit the terms of the loss and drawn samples.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <utility>
@@ -85,8 +86,10 @@ struct Subject {
   const std::vector<data::HeldOutSet>* sets = nullptr;
   const Words* words = nullptr;  // reads config.prompts; null: they are left out
   // Ranks that evaluate together: all of them call it, each with the same weights. They share the passes over held-out
-  // samples; what is drawn, generated or asked, rank 0 does alone, and rank 0's result is the one.
+  // samples and the requests of tasks; what is drawn or generated otherwise, rank 0 does alone, and rank 0's result is
+  // the one.
   comm::Group* group = nullptr;
+  std::function<void()> alone = {};  // called on rank 0 when the others have done their part
 };
 
 // Problems do not depend on the run's seed either.

@@ -1,8 +1,11 @@
 #include "siamese/eval/tasks.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <set>
+#include <span>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -15,6 +18,7 @@
 #include "siamese/eval/task_answers.h"
 #include "siamese/eval/task_metrics.h"
 #include "siamese/eval/task_requests.h"
+#include "siamese/eval/task_shares.h"
 #include "siamese/eval/words.h"
 #include "siamese/io/atomic_file.h"
 #include "siamese/io/checksum.h"
@@ -79,12 +83,13 @@ class KeptScores {
 class TaskRun {
  public:
   TaskRun(const models::LanguageModel& model, const Tasks& tasks, const TaskSet& set, KeptScores& kept,
-          TaskObserver& observer)
+          TaskObserver& observer, comm::Group* group)
       : model_(model),
         tasks_(tasks),
         set_(set),
         kept_(kept),
         observer_(observer),
+        group_(group),
         requests_(encode_requests(tasks, set, model.config())),
         answered_(documents_to_answer(set, tasks.options().generate)),
         all_(requests_.count() + static_cast<int64_t>(answered_.size())) {}
@@ -109,24 +114,34 @@ class TaskRun {
   }
 
  private:
-  // Batches are those of the whole set, whatever is known of it: so an interruption changes no bit.
+  using Batch = std::vector<size_t>;
+  // Batches of one kind: which are known, how one is made, how many requests it has. They are those of the whole set,
+  // whatever is known of it: so neither an interruption nor the number of ranks changes a bit.
+  struct Work {
+    std::vector<Batch> batches;
+    std::function<bool(const Batch&)> is_known;
+    std::function<runs::ScoresLine(const Batch&)> make;
+    std::function<int64_t(const Batch&)> requests;
+  };
+
   bool score(const TaskPart& part) {
     std::optional<LikelihoodScorer> scorer;  // made when something is left to score
-    for (const std::vector<size_t>& batch : batches_of(part.groups, model_.config().context)) {
-      if (!is_known(part, batch)) {
-        if (observer_.stop()) return false;
-        if (!scorer) scorer.emplace(model_, part.groups);
-        runs::ScoresLine line{.part = part.name, .documents = {}, .numbers = scorer->score(batch), .texts = {}};
-        for (const size_t index : batch) line.documents.push_back(id_of(part, index));
-        kept_.add(std::move(line));
-      }
-      for (const size_t index : batch) done_ += static_cast<int64_t>(part.groups[index].size());
-      observer_.progressed(set_, done_, all_);
-    }
-    return true;
+    const auto make = [&](const Batch& batch) {
+      if (!scorer) scorer.emplace(model_, part.groups);
+      runs::ScoresLine line{.part = part.name, .documents = {}, .numbers = scorer->score(batch), .texts = {}};
+      for (const size_t index : batch) line.documents.push_back(id_of(part, index));
+      return line;
+    };
+    const auto requests = [&](const Batch& batch) {
+      int64_t count = 0;
+      for (const size_t index : batch) count += static_cast<int64_t>(part.groups[index].size());
+      return count;
+    };
+    return finish({batches_of(part.groups, model_.config().context),
+                   [&](const Batch& batch) { return is_known(part, batch); }, make, requests});
   }
 
-  bool is_known(const TaskPart& part, const std::vector<size_t>& batch) const {
+  bool is_known(const TaskPart& part, const Batch& batch) const {
     return std::all_of(batch.begin(), batch.end(), [&](size_t index) {
       const auto* const known = kept_.numbers(part.name, id_of(part, index));
       return known != nullptr && known->size() == part.groups[index].size();
@@ -135,21 +150,67 @@ class TaskRun {
   int64_t id_of(const TaskPart& part, size_t index) const { return set_.documents[part.documents[index]].id; }
 
   bool answer() {
-    for (const std::vector<size_t>& batch : answer_batches(set_, answered_)) {
-      const bool known = std::all_of(batch.begin(), batch.end(),
-                                     [&](size_t at) { return kept_.text(kAnswers, set_.documents[at].id) != nullptr; });
-      if (!known) {
-        if (observer_.stop()) return false;
-        runs::ScoresLine line{.part = kAnswers, .documents = {}, .numbers = {}, .texts = {}};
-        line.texts = generate_answers(model_, tasks_, set_, batch);
-        for (const size_t at : batch) line.documents.push_back(set_.documents[at].id);
-        kept_.add(std::move(line));
+    const auto is_known = [&](const Batch& batch) {
+      return std::all_of(batch.begin(), batch.end(),
+                         [&](size_t at) { return kept_.text(kAnswers, set_.documents[at].id) != nullptr; });
+    };
+    const auto make = [&](const Batch& batch) {
+      runs::ScoresLine line{.part = kAnswers, .documents = {}, .numbers = {}, .texts = {}};
+      line.texts = generate_answers(model_, tasks_, set_, batch);
+      for (const size_t at : batch) line.documents.push_back(set_.documents[at].id);
+      return line;
+    };
+    return finish({answer_batches(set_, answered_), is_known, make,
+                   [](const Batch& batch) { return static_cast<int64_t>(batch.size()); }});
+  }
+
+  // In rounds: each rank makes one batch, then all have them. False when an observer stopped it.
+  bool finish(const Work& work) {
+    const std::string known = known_batches(work);
+    std::vector<const Batch*> round;
+    for (size_t i = 0; i < work.batches.size(); ++i) {
+      if (known[i] == kKnown) {
+        count(work, work.batches[i]);
+        continue;
       }
-      done_ += static_cast<int64_t>(batch.size());
-      observer_.progressed(set_, done_, all_);
+      round.push_back(&work.batches[i]);
+      if (round.size() == ranks() && !make_round(work, std::exchange(round, {}))) return false;
+    }
+    return round.empty() || make_round(work, round);
+  }
+
+  bool make_round(const Work& work, const std::vector<const Batch*>& round) {
+    if (stopped()) return false;
+    const size_t mine = group_ == nullptr ? 0 : static_cast<size_t>(group_->rank());
+    std::vector<runs::ScoresLine> lines(round.size());
+    if (mine < round.size()) lines[mine] = work.make(*round[mine]);
+    if (group_ != nullptr) lines = shared_lines(*group_, std::move(lines), mine);
+    for (size_t i = 0; i < round.size(); ++i) {
+      kept_.add(std::move(lines[i]));
+      count(work, *round[i]);
     }
     return true;
   }
+
+  // Rank 0 has the file: its word counts on all.
+  std::string known_batches(const Work& work) const {
+    std::string known;
+    for (const Batch& batch : work.batches) known += work.is_known(batch) ? kKnown : kLeft;
+    return group_ == nullptr ? known : comm::from_leader(*group_, known);
+  }
+
+  bool stopped() const {
+    double stop = observer_.stop() ? 1 : 0;
+    if (group_ != nullptr) comm::sum(*group_, std::span(&stop, 1));
+    return stop > 0;
+  }
+
+  void count(const Work& work, const Batch& batch) {
+    done_ += work.requests(batch);
+    observer_.progressed(set_, done_, all_);
+  }
+
+  size_t ranks() const { return group_ == nullptr ? 1 : static_cast<size_t>(group_->size()); }
 
   DocumentScore score_of(size_t asked) const {
     const TaskDocument& document = set_.documents[requests_.asked[asked]];
@@ -173,12 +234,14 @@ class TaskRun {
   }
 
   static constexpr const char* kAnswers = "answers";
+  static constexpr char kKnown = '1', kLeft = '0';
 
   const models::LanguageModel& model_;
   const Tasks& tasks_;
   const TaskSet& set_;
   KeptScores& kept_;
   TaskObserver& observer_;
+  comm::Group* group_;  // null: one process
   TaskRequests requests_;
   std::vector<size_t> answered_;  // documents of the set that an answer is generated to
   int64_t all_;
@@ -221,13 +284,15 @@ std::string scores_file_name(const std::string& task) {
 }
 
 std::optional<runs::TaskRecord> evaluate_task(const models::LanguageModel& model, const Tasks& tasks,
-                                              const TaskSet& set, const fs::path& folder, TaskObserver& observer) {
+                                              const TaskSet& set, const fs::path& folder, TaskObserver& observer,
+                                              comm::Group* group) {
   runs::ScoresHead head{.task = set.name, .set = set.hash, .tokenizer = tasks.tokenizer().hash()};
   head.limit = tasks.options().limit;
   head.context = model.config().context;
-  if (!folder.empty()) head.weights = weights_hash(model);
-  KeptScores kept(folder, head);
-  TaskRun run(model, tasks, set, kept, observer);
+  const bool keeps = !folder.empty() && (group == nullptr || group->leads());
+  if (keeps) head.weights = weights_hash(model);
+  KeptScores kept(keeps ? folder : fs::path(), head);
+  TaskRun run(model, tasks, set, kept, observer, group);
   if (!run.finish()) return std::nullopt;
   return run.record();
 }

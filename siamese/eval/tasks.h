@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "siamese/comm/group.h"
 #include "siamese/eval/task_set.h"
 #include "siamese/models/lm.h"
 #include "siamese/runs/task_record.h"
@@ -51,9 +52,11 @@ class TaskObserver {
 
 // What the model scores in one set; nullopt when the observer stopped it. With a `folder`, scores are kept there as
 // they are made and those that it has of the same weights, tokenizer and set are not made again.
+// `group`: ranks that share the requests; all of them call it, each with the same weights, and get the same, to the bit
+// what one process gets. Rank 0 alone keeps scores; the observer of any rank stops them all.
 std::optional<runs::TaskRecord> evaluate_task(const models::LanguageModel& model, const Tasks& tasks,
                                               const TaskSet& set, const std::filesystem::path& folder,
-                                              TaskObserver& observer);
+                                              TaskObserver& observer, comm::Group* group = nullptr);
 
 // XXH3 of all weights: what scores are kept by.
 uint64_t weights_hash(const models::Model& model);

@@ -17,10 +17,11 @@ struct PassBytes {
 struct RunNeeds {
   // Numbers of float32.
   double weights = 0;
-  double trained = 0;        // weights that have a gradient
-  double moments = 0;        // the optimizer's state
-  double averages = 0;       // of the weights (train.ema)
-  double largest_block = 0;  // weights
+  double trained = 0;           // weights that have a gradient
+  double moments = 0;           // the optimizer's state
+  double averages = 0;          // of the weights (train.ema)
+  bool copies_to_save = false;  // all of these, each device its part (train.save_in_background)
+  double largest_block = 0;     // weights
   double outside_blocks = 0;
   int64_t blocks = 0;
 

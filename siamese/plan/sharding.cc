@@ -17,6 +17,7 @@ DeviceBytes device_bytes(const RunNeeds& needs, Sharding sharding, int64_t devic
                     .gradients = kFloatBytes * needs.trained,
                     .moments = kFloatBytes * needs.moments,
                     .activations = activations};
+  if (needs.copies_to_save) bytes.saving = kFloatBytes * (needs.weights + needs.moments + needs.averages) / all;
   if (devices == 1 || sharding == Sharding::none) return bytes;
   bytes.moments /= all;
   if (sharding == Sharding::optimizer) return bytes;

@@ -21,8 +21,9 @@ struct DeviceBytes {
   double gathered = 0;  // fsdp: the weights of the ends and of two blocks (one computes, one arrives), and the gradient
                         // of one
   double activations = 0;
+  double saving = 0;  // the copy that a checkpoint is written from
 
-  double total() const { return weights + gradients + moments + gathered + activations; }
+  double total() const { return weights + gradients + moments + gathered + activations + saving; }
 };
 
 DeviceBytes device_bytes(const RunNeeds& needs, Sharding sharding, int64_t devices, double activations);

@@ -49,17 +49,16 @@ std::vector<models::NamedTensor> averaged_values(const RunParts& parts) {
 }
 
 // What this process writes of a checkpoint's tensors: all of them, or its part.
-std::vector<ShardFile> write_tensors(const fs::path& folder, const RunConfig& config, const RunParts& parts,
-                                     const comm::Group* group) {
-  ShardWriter writer(folder, group, weights_metadata(config));
-  writer.write_share(io::kModelFile, models::named_values(parts.model.parameters()));
+Shards shards_of(const RunParts& parts, const comm::Group* group) {
+  Shards shards(group);
+  shards.add_share(io::kModelFile, models::named_values(parts.model.parameters()));
   if (parts.divided) {
-    writer.write_own(io::kOptimFile, parts.optimizer.state());
+    shards.add_own(io::kOptimFile, parts.optimizer.state());
   } else {
-    writer.write_share(io::kOptimFile, parts.optimizer.state());
+    shards.add_share(io::kOptimFile, parts.optimizer.state());
   }
-  if (parts.average.kept()) writer.write_share(io::kAverageFile, averaged_values(parts));
-  return writer.written();
+  if (parts.average.kept()) shards.add_share(io::kAverageFile, averaged_values(parts));
+  return shards;
 }
 
 // The others hear where the folder is, or that there is none.
@@ -83,33 +82,61 @@ bool holds_weights_alone(const fs::path& folder) {
 
 }  // namespace
 
-fs::path save_checkpoint(const fs::path& run_dir, const RunConfig& config, const RunParts& parts,
-                         const TrainerState& state, comm::Group* group) {
-  const std::string name = io::checkpoint_name(state.step);
+CheckpointContent::CheckpointContent(const RunConfig& run_config, const RunParts& parts, const TrainerState& run_state,
+                                     const comm::Group* group)
+    : config(run_config),
+      tokenizer(parts.tokenizer),
+      state(run_state),
+      shards(shards_of(parts, group)),
+      averaged(parts.average.kept()),
+      by_ranks(group != nullptr) {}
+
+std::vector<ShardFile> CheckpointContent::write_shards(const fs::path& folder) const {
+  return shards.write(folder, weights_metadata(config));
+}
+
+std::unique_ptr<io::AtomicDirectory> open_checkpoint(const fs::path& run_dir, int64_t step, comm::Group* group) {
+  const std::string name = io::checkpoint_name(step);
   const auto make_folder = [&] {
     check_only_checkpoint(run_dir / name);
     return std::make_unique<io::AtomicDirectory>(run_dir / name);
   };
-  const auto folder = group == nullptr ? make_folder() : told_to_all(*group, make_folder);
-  const auto write = [&] { return write_tensors(folder->path(), config, parts, group); };
-  const std::vector<ShardFile> files = group == nullptr ? write() : written_by_all(*group, write);
-  std::vector<std::string> further_files = write_indices(folder->path(), files);
-  write_beside_weights(folder->path(), config, parts.tokenizer);
-  if (parts.tokenizer.there()) further_files.emplace_back(io::kTokenizerFile);
-  if (parts.average.kept()) {
-    further_files.push_back(group == nullptr ? std::string(io::kAverageFile) : io::index_name(io::kAverageFile));
+  return group == nullptr ? make_folder() : told_to_all(*group, make_folder);
+}
+
+fs::path told_folder(comm::Group& group) { return comm::from_leader(group, std::string()); }
+
+fs::path complete_checkpoint(const fs::path& run_dir, io::AtomicDirectory& folder, const CheckpointContent& content,
+                             const std::vector<ShardFile>& files) {
+  std::vector<std::string> further_files = write_indices(folder.path(), files);
+  write_beside_weights(folder.path(), content.config, content.tokenizer);
+  if (content.tokenizer.there()) further_files.emplace_back(io::kTokenizerFile);
+  if (content.averaged) {
+    further_files.push_back(content.by_ranks ? io::index_name(io::kAverageFile) : std::string(io::kAverageFile));
   }
-  io::write_file_atomic(folder->path() / io::kTrainerFile, to_json(state, further_files));
-  folder->commit();
+  io::write_file_atomic(folder.path() / io::kTrainerFile, to_json(content.state, further_files));
+  folder.commit();
+  const std::string name = io::checkpoint_name(content.state.step);
   io::write_latest(run_dir, name);
   return run_dir / name;
 }
 
+fs::path save_checkpoint(const fs::path& run_dir, const RunConfig& config, const RunParts& parts,
+                         const TrainerState& state, comm::Group* group) {
+  const auto folder = open_checkpoint(run_dir, state.step, group);
+  const CheckpointContent content(config, parts, state, group);
+  const auto write = [&] { return content.write_shards(folder->path()); };
+  return complete_checkpoint(run_dir, *folder, content, group == nullptr ? write() : written_by_all(*group, write));
+}
+
 void help_save_checkpoint(const RunConfig& config, const RunParts& parts, comm::Group& group) {
-  const fs::path folder = comm::from_leader(group, std::string());
+  const fs::path folder = told_folder(group);
   if (folder.empty()) return;
+  const CheckpointContent content(config, parts, {}, &group);
   try {
-    written_by_all(group, [&] { return write_tensors(folder, config, parts, &group); });
+    written_by_all(group, [&] { return content.write_shards(folder); });
+  } catch (const comm::Unanswered&) {
+    throw;
   } catch (const SystemError&) {
   }
 }

@@ -6,13 +6,16 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <optional>
+#include <vector>
 
 #include "siamese/comm/group.h"
 #include "siamese/io/atomic_file.h"
 #include "siamese/io/tensor_files.h"
 #include "siamese/models/model.h"
 #include "siamese/train/average.h"
+#include "siamese/train/checkpoint_shards.h"
 #include "siamese/train/config.h"
 #include "siamese/train/optimizer.h"
 #include "siamese/train/run_tokenizer.h"
@@ -35,6 +38,28 @@ std::filesystem::path save_checkpoint(const std::filesystem::path& run_dir, cons
                                       const RunParts& parts, const TrainerState& state, comm::Group* group = nullptr);
 // The other side. Whether it went well, rank 0 says.
 void help_save_checkpoint(const RunConfig& config, const RunParts& parts, comm::Group& group);
+
+// The same in steps, for who writes in the background (background_save.h).
+// What a process writes. It refers to the tensors of the run until they are copied.
+struct CheckpointContent {
+  CheckpointContent(const RunConfig& config, const RunParts& parts, const TrainerState& state,
+                    const comm::Group* group);
+  std::vector<ShardFile> write_shards(const std::filesystem::path& folder) const;
+
+  RunConfig config;
+  RunTokenizer tokenizer;
+  TrainerState state;
+  Shards shards;
+  bool averaged;
+  bool by_ranks;
+};
+// Rank 0, or one process: where it is written aside. The other ranks hear of it in told_folder; "": there is none.
+std::unique_ptr<io::AtomicDirectory> open_checkpoint(const std::filesystem::path& run_dir, int64_t step,
+                                                     comm::Group* group);
+std::filesystem::path told_folder(comm::Group& group);
+// Once all files of tensors are there: the rest, its place in the run and `latest`.
+std::filesystem::path complete_checkpoint(const std::filesystem::path& run_dir, io::AtomicDirectory& folder,
+                                          const CheckpointContent& content, const std::vector<ShardFile>& files);
 
 // Fills the parts, but for the tokenizer; DataError naming the file when it is truncated or damaged, does not fit, or
 // was saved under another model than `model`.

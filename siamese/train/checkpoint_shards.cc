@@ -4,6 +4,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include <ATen/ATen.h>
+
 #include "siamese/base/check.h"
 #include "siamese/io/atomic_file.h"
 #include "siamese/io/run_dir.h"
@@ -31,6 +33,12 @@ std::vector<models::NamedTensor> share_of(const std::vector<models::NamedTensor>
   return share;
 }
 
+// On the host, where it is written from.
+at::Tensor copy_of(const at::Tensor& value) {
+  const at::Tensor here = value.detach().cpu().contiguous();
+  return here.is_alias_of(value) ? here.clone() : here;
+}
+
 std::string to_text(const std::vector<ShardFile>& files) {
   json list = json::array();
   for (const ShardFile& file : files) list.push_back({file.kind, file.name, file.bytes, file.tensors});
@@ -46,23 +54,38 @@ void append(std::vector<ShardFile>& files, const std::string& text) {
 
 }  // namespace
 
-ShardWriter::ShardWriter(fs::path folder, const comm::Group* group, std::map<std::string, std::string> metadata)
-    : folder_(std::move(folder)), group_(group), metadata_(std::move(metadata)) {}
-
-void ShardWriter::write_share(std::string_view kind, const std::vector<models::NamedTensor>& tensors) {
-  write_own(kind, group_ == nullptr ? tensors : share_of(tensors, group_->rank(), group_->size()));
+void Shards::add_share(std::string_view kind, const std::vector<models::NamedTensor>& tensors) {
+  add_own(kind, group_ == nullptr ? tensors : share_of(tensors, group_->rank(), group_->size()));
 }
 
-void ShardWriter::write_own(std::string_view kind, const std::vector<models::NamedTensor>& tensors) {
+void Shards::add_own(std::string_view kind, std::vector<models::NamedTensor> tensors) {
   if (group_ != nullptr && tensors.empty()) return;
-  ShardFile file{std::string(kind), std::string(kind)};
-  if (group_ != nullptr) file.name = io::shard_name(kind, group_->rank(), group_->size());
-  for (const auto& tensor : tensors) {
-    file.bytes += tensor.value.nbytes();
-    file.tensors.push_back(tensor.name);
+  shards_.push_back({std::string(kind), std::move(tensors)});
+}
+
+void Shards::copy() {
+  try {
+    for (Shard& shard : shards_) {
+      for (models::NamedTensor& tensor : shard.tensors) tensor.value = copy_of(tensor.value);
+    }
+  } catch (const std::exception& error) {
+    throw SystemError("a copy of the run's state (train.save_in_background): " + failure_text(error));
   }
-  models::save_tensors(folder_ / file.name, tensors, metadata_);
-  written_.push_back(std::move(file));
+}
+
+std::vector<ShardFile> Shards::write(const fs::path& folder, const std::map<std::string, std::string>& metadata) const {
+  std::vector<ShardFile> written;
+  for (const Shard& shard : shards_) {
+    ShardFile file{shard.kind, shard.kind};
+    if (group_ != nullptr) file.name = io::shard_name(shard.kind, group_->rank(), group_->size());
+    for (const auto& tensor : shard.tensors) {
+      file.bytes += tensor.value.nbytes();
+      file.tensors.push_back(tensor.name);
+    }
+    models::save_tensors(folder / file.name, shard.tensors, metadata);
+    written.push_back(std::move(file));
+  }
+  return written;
 }
 
 std::vector<ShardFile> written_by_all(comm::Group& group, const std::function<std::vector<ShardFile>()>& write) {

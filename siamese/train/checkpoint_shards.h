@@ -22,24 +22,31 @@ struct ShardFile {
   std::vector<std::string> tensors;
 };
 
-// Writes one rank's files into a folder that all see.
-class ShardWriter {
+// What one process writes of the tensors of a checkpoint, file by file.
+class Shards {
  public:
   // `group`: null when there is one process.
-  ShardWriter(std::filesystem::path folder, const comm::Group* group, std::map<std::string, std::string> metadata);
+  explicit Shards(const comm::Group* group) : group_(group) {}
 
   // Tensors that every rank has: this one writes its share of them.
-  void write_share(std::string_view kind, const std::vector<models::NamedTensor>& tensors);
+  void add_share(std::string_view kind, const std::vector<models::NamedTensor>& tensors);
   // Tensors that this rank alone has.
-  void write_own(std::string_view kind, const std::vector<models::NamedTensor>& tensors);
-
-  const std::vector<ShardFile>& written() const { return written_; }
+  void add_own(std::string_view kind, std::vector<models::NamedTensor> tensors);
+  // Copies take the place of the tensors: from here on, who changes those changes nothing here. SystemError when there
+  // is no memory for them.
+  void copy();
+  // Into a folder that all see.
+  std::vector<ShardFile> write(const std::filesystem::path& folder,
+                               const std::map<std::string, std::string>& metadata) const;
 
  private:
-  std::filesystem::path folder_;
+  struct Shard {
+    std::string kind;
+    std::vector<models::NamedTensor> tensors;
+  };
+
   const comm::Group* group_;
-  std::map<std::string, std::string> metadata_;
-  std::vector<ShardFile> written_;
+  std::vector<Shard> shards_;
 };
 
 // Every rank calls it: what all wrote, by way of `write`. SystemError naming rank, host and cause when one could not;

@@ -37,6 +37,7 @@ struct TrainConfig {
   int64_t record_every = 50;
   int64_t keep_last = 0;
   int64_t keep_every = 0;
+  bool save_in_background = false;
   double max_hours = 0;
   int64_t max_skips = 20;
   double skip_outliers = 0;
@@ -59,6 +60,8 @@ struct TrainConfig {
     visit("keep_last", self.keep_last, "newest checkpoints that stay, older ones are removed; 0 = all stay");
     visit("keep_every", self.keep_every,
           {"checkpoints at multiples of so many steps stay for ever; 0 = none", config::with({"train.keep_last"})});
+    visit("save_in_background", self.save_in_background,
+          "checkpoints are written from a copy in memory while training goes on");
     visit(
         "max_hours", self.max_hours,
         "hours of a process (train, resume or a whole sweep) after which it saves and stops with exit code 75; 0 = no "

@@ -66,6 +66,7 @@ Needs needs_of(const RunConfig& config) {
   }
   run.moments = numbers_kept(config.optim, parameters) - run.weights - run.trained;
   run.averages = config.train.ema > 0 ? run.weights : 0;
+  run.copies_to_save = config.train.save_in_background;
   const std::vector<int64_t> blocks = models::count_by_block(parameters);
   run.blocks = static_cast<int64_t>(blocks.size());
   run.largest_block = static_cast<double>(*std::max_element(blocks.begin(), blocks.end()));

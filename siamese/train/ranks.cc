@@ -10,23 +10,25 @@
 #include "siamese/kernels/simd.h"
 #include "siamese/ops/operand.h"
 #include "siamese/train/provenance.h"
+#include "siamese/train/pulse.h"
 
 namespace siamese::train {
+
+// `alive` asks for nothing (pulse.h).
+enum class Order : int64_t { end, start, alive, step, save, begin_save, finish_save, evaluate };
+
 namespace ranks_detail {
 
 namespace fs = std::filesystem;
 
-enum class Order : int64_t { end, start, step, save, evaluate };
+void send(comm::Group& group, Order order) { comm::from_leader(group, static_cast<int64_t>(order)); }
 
-// Whoever waits for an order waits as long as rank 0 draws samples or asks tasks; what all do together, a step, a save,
-// the passes of an evaluation, takes all about as long.
-void send(comm::Group& group, Order order) {
-  group.set_timeout(0);
-  comm::from_leader(group, static_cast<int64_t>(order));
-}
-Order receive(comm::Group& group) {
-  group.set_timeout(0);
-  return static_cast<Order>(comm::from_leader(group, 0));
+// The next that asks for something. Before the start rank 0 may take as long as it likes: it opens the data.
+Order receive(comm::Group& group, double timeout = 0) {
+  group.set_timeout(group.has_threads() ? timeout : 0);
+  Order order = Order::alive;
+  while (order == Order::alive) order = static_cast<Order>(comm::from_leader(group, 0));
+  return order;
 }
 
 // What has to be the same everywhere for all ranks to compute the same, one "name: value" a line.
@@ -78,18 +80,42 @@ Agreement exchanged(comm::Group& group, const std::string& facts) {
   return {comm::gather(group, facts), comm::gather(group, group.name())};
 }
 
-// The signals that the ranks have caught; every rank has to come here. The first, in their order.
-int first_signal(comm::Group& group, int mine) {
-  std::vector<double> signals(static_cast<size_t>(group.size()));
-  signals[static_cast<size_t>(group.rank())] = mine;
-  comm::sum(group, std::span<double>(signals));
-  for (const double signal : signals) {
-    if (signal != 0) return static_cast<int>(signal);
+// What the ranks tell each other after a step; every rank has to come here.
+struct AfterStep {
+  int signal = 0;           // the first that a rank caught, in their order
+  bool all_written = true;  // every rank has written its part of a checkpoint
+};
+AfterStep told_after_step(comm::Group& group, int signal, const BackgroundSave* saving) {
+  const auto ranks = static_cast<size_t>(group.size()), mine = static_cast<size_t>(group.rank());
+  std::vector<double> told(2 * ranks);
+  told[mine] = signal;
+  told[ranks + mine] = saving != nullptr && saving->part_is_written() ? 1 : 0;
+  comm::sum(group, std::span<double>(told));
+  AfterStep all;
+  for (size_t rank = 0; rank < ranks; ++rank) {
+    if (all.signal == 0) all.signal = static_cast<int>(told[rank]);
+    all.all_written = all.all_written && told[ranks + rank] != 0;
   }
-  return 0;
+  return all;
 }
 
 }  // namespace ranks_detail
+
+Ranks::Ranks(comm::Group& group) : group_(group) {}
+Ranks::~Ranks() = default;
+
+void Ranks::call(Order order) {
+  if (pulse_) pulse_->turn_off();
+  group_.set_timeout(0);  // a small message leaves without an answer
+  ranks_detail::send(group_, order);
+  group_.set_timeout(timeout_);
+  exchanging_ = true;
+}
+
+void Ranks::release() {
+  exchanging_ = false;
+  if (pulse_) pulse_->turn_on();
+}
 
 void Ranks::start(const Trainer& trainer, const std::filesystem::path& run_dir,
                   const std::filesystem::path& checkpoint) {
@@ -100,42 +126,81 @@ void Ranks::start(const Trainer& trainer, const std::filesystem::path& run_dir,
   comm::from_leader(group_, fs::absolute(run_dir).string());
   comm::from_leader(group_, checkpoint.empty() ? "" : fs::absolute(checkpoint).string());
   const Agreement all = exchanged(group_, facts_of(trainer, /*sees_run=*/true));
+  timeout_ = trainer.config().engine.timeout;
   for (size_t rank = 1; rank < all.facts.size(); ++rank) {
     const std::string differs = difference(all.facts.front(), all.facts[rank]);
     if (!differs.empty()) throw DataError(all.names[rank] + ": " + differs);
   }
+  constexpr double kBeats = 4;  // within a timeout, so that one that comes late does no harm
+  if (group_.size() == 1 || !group_.has_threads()) return;
+  pulse_ = std::make_unique<Pulse>(timeout_ / kBeats, [this] { send(group_, Order::alive); });
+  pulse_->turn_on();
 }
 
 StepMetrics Ranks::step(Trainer& trainer) {
-  exchanging_ = true;
-  ranks_detail::send(group_, ranks_detail::Order::step);
-  group_.set_timeout(trainer.config().engine.timeout);
+  call(Order::step);
   StepMetrics metrics = trainer.step();
-  signal_elsewhere_ = ranks_detail::first_signal(group_, 0);
-  exchanging_ = false;
+  const bool joining = saving_ && !saving_->parts_are_joined();
+  const auto all = ranks_detail::told_after_step(group_, 0, joining ? saving_.get() : nullptr);
+  signal_elsewhere_ = all.signal;
+  if (joining && all.all_written) saving_->join_parts();
+  release();
   return metrics;
 }
 
 // What rank 0 does alone, the others do not wait for inside it.
 eval::Evaluation Ranks::evaluate(const Trainer& trainer) {
-  exchanging_ = true;
-  ranks_detail::send(group_, ranks_detail::Order::evaluate);
-  group_.set_timeout(trainer.config().engine.timeout);
-  eval::Evaluation evaluation = trainer.evaluate();
-  exchanging_ = false;
+  call(Order::evaluate);
+  eval::Evaluation evaluation = trainer.evaluate([this] { release(); });
+  release();
   return evaluation;
 }
 
+// That a rank could not write is told by all to all; after that they wait for an order as ever.
 std::filesystem::path Ranks::save(Trainer& trainer, const std::filesystem::path& run_dir) {
   if (exchanging_) return trainer.save(run_dir);
-  ranks_detail::send(group_, ranks_detail::Order::save);
-  group_.set_timeout(trainer.config().engine.timeout);
-  return trainer.save_together(run_dir);
+  call(Order::save);
+  try {
+    std::filesystem::path saved = trainer.save_together(run_dir);
+    release();
+    return saved;
+  } catch (const comm::Unanswered&) {
+    throw;
+  } catch (const SystemError&) {
+    release();
+    throw;
+  }
+}
+
+std::shared_ptr<BackgroundSave> Ranks::begin_save(const Trainer& trainer, const std::filesystem::path& run_dir) {
+  call(Order::begin_save);
+  try {
+    saving_ = trainer.begin_save(run_dir);
+    release();
+    return saving_;
+  } catch (const comm::Unanswered&) {
+    throw;
+  } catch (const SystemError&) {
+    release();
+    throw;
+  }
+}
+
+std::filesystem::path Ranks::finish_save() {
+  const std::shared_ptr<BackgroundSave> saving = std::move(saving_);
+  if (!saving->parts_are_joined() && !exchanging_) {
+    call(Order::finish_save);
+    saving->join_parts();
+    release();
+  }
+  return saving->finish();
 }
 
 bool Ranks::finish() {
   if (exchanging_) return false;
-  ranks_detail::send(group_, ranks_detail::Order::end);
+  if (pulse_) pulse_->turn_off();
+  group_.set_timeout(0);
+  ranks_detail::send(group_, Order::end);
   return true;
 }
 
@@ -154,15 +219,26 @@ void follow(comm::Group& group, const std::function<int()>& stop_signal) {
   // Rank 0 was asked about data that changed, and every rank's data are compared with rank 0's.
   if (!checkpoint.empty() && sees_run) trainer.resume_from(checkpoint, /*accept_changed_data=*/true);
   exchanged(group, facts_of(trainer, sees_run));
-  for (Order order = receive(group); order != Order::end; order = receive(group)) {
-    group.set_timeout(config.engine.timeout);
+  std::shared_ptr<BackgroundSave> saving;
+  const auto join_parts = [&] {
+    saving->join_parts();
+    saving.reset();
+  };
+  const double timeout = config.engine.timeout;
+  for (Order order = receive(group, timeout); order != Order::end; order = receive(group, timeout)) {
+    group.set_timeout(timeout);
     if (order == Order::save) {
       trainer.help_save();
+    } else if (order == Order::begin_save) {
+      saving = trainer.help_begin_save();
+    } else if (order == Order::finish_save) {
+      join_parts();
     } else if (order == Order::evaluate) {
       trainer.evaluate();
     } else {
       trainer.step();
-      first_signal(group, stop_signal ? stop_signal() : 0);
+      const AfterStep all = told_after_step(group, stop_signal ? stop_signal() : 0, saving.get());
+      if (saving && all.all_written) join_parts();
     }
   }
 }

@@ -3,18 +3,25 @@
 // together with it, each with a Trainer of its own.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <memory>
 
 #include "siamese/comm/group.h"
+#include "siamese/train/background_save.h"
 #include "siamese/train/trainer.h"
 
 namespace siamese::train {
 
+class Pulse;
+enum class Order : int64_t;  // what rank 0 asks of the others
+
 // Rank 0's side.
 class Ranks {
  public:
-  explicit Ranks(comm::Group& group) : group_(group) {}
+  explicit Ranks(comm::Group& group);
+  ~Ranks();
 
   comm::Group& group() const { return group_; }
   int size() const { return group_.size(); }
@@ -27,13 +34,26 @@ class Ranks {
   eval::Evaluation evaluate(const Trainer& trainer);
   // A checkpoint, of which every rank writes a part. After an error inside a step rank 0 saves alone, where it can.
   std::filesystem::path save(Trainer& trainer, const std::filesystem::path& run_dir);
+  // The same in the background (background_save.h): each step then looks whether all ranks have written their part.
+  // One at a time.
+  std::shared_ptr<BackgroundSave> begin_save(const Trainer& trainer, const std::filesystem::path& run_dir);
+  // Waits for it. SystemError when it could not be written, or the others are inside a step.
+  std::filesystem::path finish_save();
   // The signal that another rank caught by its last step, or 0.
   int signal_elsewhere() const { return signal_elsewhere_; }
   // Lets the others go. False when they wait inside a step or an evaluation: then only comm::Group::end_all helps.
   bool finish();
 
  private:
+  // Between these two the others do something together with this rank. Where an error skips the second, nobody knows
+  // what they wait for.
+  void call(Order order);
+  void release();
+
   comm::Group& group_;
+  double timeout_ = 0;
+  std::unique_ptr<Pulse> pulse_;  // since the start
+  std::shared_ptr<BackgroundSave> saving_;
   bool exchanging_ = false;  // the others are not waiting for an order
   int signal_elsewhere_ = 0;
 };

@@ -77,6 +77,7 @@ RunResult RunLoop::train_to_the_end(io::JsonLinesWriter::Mode mode) {
       take_step(metrics_file);
     }
     trainer_.set_unrecorded("");
+    settle_save_if_done();
     const int signal = caught_signal();
     const bool stop = signal != 0 || out_of_time();
     if (trainer_.finished() || due(trainer_.config().train.checkpoint_every) || stop || unrecorded) {
@@ -146,20 +147,53 @@ void RunLoop::write_grid(eval::Evaluation& evaluation) const {
 }
 
 void RunLoop::save(bool last, RunStatus status) {
+  settle_save();
   tried_step_ = trainer_.state().step;
+  const bool in_background = trainer_.config().train.save_in_background && !last;
   fs::path saved;
   try {
-    saved = save_in_folder();
+    if (in_background) {
+      saving_ = hooks_.ranks ? hooks_.ranks->begin_save(trainer_, dir_) : trainer_.begin_save(dir_);
+    } else {
+      saved = save_in_folder();
+    }
+  } catch (const comm::Unanswered&) {  // no step can be taken any more
+    throw;
   } catch (const SystemError& error) {
     if (last) throw;
-    hooks_.observer->warned(
-        fmt::format("step {}: not saved: {}; training goes on; {}", tried_step_, error.what(), last_good()));
-    return;
+    return warn_not_saved(tried_step_, error.what(), /*goes_on=*/true);
   }
-  saved_step_ = tried_step_;
-  write_status(status);
+  if (!in_background) note_saved(tried_step_, saved, status);
+}
+
+void RunLoop::settle_save_if_done() {
+  if (saving_ && saving_->is_done()) settle_save();
+}
+
+void RunLoop::settle_save(bool goes_on) {
+  if (!saving_) return;
+  const std::shared_ptr<BackgroundSave> saving = std::move(saving_);
+  fs::path saved;
+  try {
+    saved = hooks_.ranks ? hooks_.ranks->finish_save() : saving->finish();
+  } catch (const comm::Unanswered&) {
+    throw;
+  } catch (const SystemError& error) {
+    return warn_not_saved(saving->step(), error.what(), goes_on);
+  }
+  note_saved(saving->step(), saved, RunStatus::running);
+}
+
+void RunLoop::note_saved(int64_t step, const fs::path& saved, RunStatus status) {
+  saved_step_ = step;
+  write_status_at(step, status, "");
   hooks_.observer->saved(saved);
   tidy();
+}
+
+void RunLoop::warn_not_saved(int64_t step, const std::string& why, bool goes_on) const {
+  hooks_.observer->warned(
+      fmt::format("step {}: not saved: {}{}; {}", step, why, goes_on ? "; training goes on" : "", last_good()));
 }
 
 fs::path RunLoop::save_in_folder() { return hooks_.ranks ? hooks_.ranks->save(trainer_, dir_) : trainer_.save(dir_); }
@@ -175,6 +209,10 @@ void RunLoop::tidy() const {
 
 // For a run that ends for another reason, which is the one to be told.
 void RunLoop::leave_stopped(const std::string& why) {
+  try {
+    settle_save(/*goes_on=*/false);
+  } catch (const std::exception&) {
+  }
   try {
     save_what_is_done();
   } catch (const std::exception&) {
@@ -217,6 +255,7 @@ void RunLoop::diverge(const StepMetrics& metrics) {
   const std::string message =
       fmt::format("loss {}, gradient norm {} at step {}: {} non-finite steps in a row", std::abs(metrics.loss),
                   metrics.grad_norm, metrics.step, trainer_.state().skips_in_a_row);
+  settle_save(/*goes_on=*/false);
   write_status(RunStatus::diverged, message);
   throw DivergedError(dir_.string() + ": diverged: " + message);
 }
@@ -234,10 +273,10 @@ bool RunLoop::out_of_time() const {
   return limit > 0 && used.count() >= limit;
 }
 
-void RunLoop::write_status(RunStatus status, const std::string& message) {
+void RunLoop::write_status_at(int64_t step, RunStatus status, const std::string& message) {
   info_.status = status;
   info_.message = message;
-  info_.step = trainer_.state().step;
+  info_.step = step;
   info_.saved = saved_step_;
   if (in_stretch_) {
     info_.stretches.back().ended = runs::utc_now();

@@ -1,9 +1,11 @@
 // The loop of a run in its directory: step, record, save, evaluate; and what becomes of the run when one of these
-// cannot be done. A checkpoint that cannot be written costs nothing but itself: the next one that is due is tried. What
-// cannot be recorded or evaluated ends the run, saved if possible.
+// cannot be done. A checkpoint that cannot be written costs nothing but itself: the next one that is due is tried, also
+// where it was written in the background (train.save_in_background), at most one at a time. What cannot be recorded or
+// evaluated ends the run, saved if possible.
 #pragma once
 
 #include <filesystem>
+#include <memory>
 #include <string>
 
 #include "siamese/io/json_lines.h"
@@ -23,7 +25,9 @@ class RunLoop {
   RunResult train(io::JsonLinesWriter::Mode mode);
   // Whether the evaluation of the trainer's step is due and not in eval.jsonl: a step is saved before it is evaluated.
   bool owes_evaluation() const;
-  void write_status(RunStatus status, const std::string& message = "");
+  void write_status(RunStatus status, const std::string& message = "") {
+    write_status_at(trainer_.state().step, status, message);
+  }
   // The last word on a run that took all its steps: finished, or DivergedError (runs/outcome.h).
   RunResult conclude();
   // Removes the checkpoints that need not stay (retention.h); the observer hears when it cannot.
@@ -36,6 +40,13 @@ class RunLoop {
   void write_grid(eval::Evaluation& evaluation) const;
   // `last`: nothing comes after it, so that a failure is one of the run.
   void save(bool last, RunStatus status);
+  // The save in the background to its end, if there is one; what could not be written is said. `goes_on`: so does the
+  // run.
+  void settle_save(bool goes_on = true);
+  void settle_save_if_done();
+  void note_saved(int64_t step, const std::filesystem::path& saved, RunStatus status);
+  void warn_not_saved(int64_t step, const std::string& why, bool goes_on) const;
+  void write_status_at(int64_t step, RunStatus status, const std::string& message);
   void save_what_is_done();
   std::filesystem::path save_in_folder();
   void leave_stopped(const std::string& why);
@@ -56,8 +67,9 @@ class RunLoop {
   RunHooks hooks_;
   bool in_stretch_ = false;  // the last stretch of info_ is this process's
   Observer silent_;
-  int64_t saved_step_;  // of the newest checkpoint; 0: there is none
-  int64_t tried_step_;  // no save of this step is due: it was saved, or could not be
+  std::shared_ptr<BackgroundSave> saving_;  // null: none is under way
+  int64_t saved_step_;                      // of the newest checkpoint; 0: there is none
+  int64_t tried_step_;                      // no save of this step is due: it was saved, or could not be
 };
 
 }  // namespace siamese::train

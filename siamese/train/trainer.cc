@@ -288,7 +288,7 @@ StepMetrics Trainer::step() {
   return metrics;
 }
 
-eval::Evaluation Trainer::evaluate() const {
+eval::Evaluation Trainer::evaluate(const std::function<void()>& alone) const {
   std::optional<WeightAverage::InUse> averaged;
   if (config_.eval.averaged) averaged.emplace(average_);
   return eval::evaluate({.model = *model_,
@@ -301,7 +301,8 @@ eval::Evaluation Trainer::evaluate() const {
                          .tasks = tasks_ ? &*tasks_ : nullptr,
                          .sets = &test_data_,
                          .words = words_.get(),
-                         .group = group_},
+                         .group = group_,
+                         .alone = alone},
                         config_.eval);
 }
 
@@ -344,5 +345,13 @@ std::filesystem::path Trainer::save_together(const std::filesystem::path& run_di
 }
 
 void Trainer::help_save() const { help_save_checkpoint(config_, parts(), *group_); }
+
+std::shared_ptr<BackgroundSave> Trainer::begin_save(const std::filesystem::path& run_dir) const {
+  return BackgroundSave::begin(run_dir, config_, parts(), state_, group_);
+}
+
+std::shared_ptr<BackgroundSave> Trainer::help_begin_save() const {
+  return BackgroundSave::help(config_, parts(), *group_);
+}
 
 }  // namespace siamese::train

@@ -1,6 +1,7 @@
 // The one training loop: batch -> loss -> gradients -> clip -> step, and what is recorded on the way.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 
@@ -9,6 +10,7 @@
 #include "siamese/eval/evaluate.h"
 #include "siamese/models/model.h"
 #include "siamese/train/average.h"
+#include "siamese/train/background_save.h"
 #include "siamese/train/checkpoint.h"
 #include "siamese/train/classifier.h"
 #include "siamese/train/config.h"
@@ -37,7 +39,8 @@ class Trainer {
   // averages as they were (metrics.skipped).
   StepMetrics step();
   // Of the averaged weights when the config says so. Of several ranks all call it; rank 0's is the one that counts.
-  eval::Evaluation evaluate() const;
+  // `alone` is called on rank 0 once the others have done their part.
+  eval::Evaluation evaluate(const std::function<void()>& alone = {}) const;
 
   // DataError naming the file when the data are not what they were, unless `accept_changed_data`: then the state keeps
   // what changed, and it is returned; "" otherwise.
@@ -51,6 +54,10 @@ class Trainer {
   // By all ranks: rank 0 calls this, the others help_save. The same as `save` when there is one process.
   std::filesystem::path save_together(const std::filesystem::path& run_dir);
   void help_save() const;
+  // The same from a copy in memory, while training goes on (background_save.h). Null on a rank that is not the first:
+  // rank 0 could not begin.
+  std::shared_ptr<BackgroundSave> begin_save(const std::filesystem::path& run_dir) const;
+  std::shared_ptr<BackgroundSave> help_begin_save() const;
 
   // False between the change of the weights and the end of its step: an error in between leaves what no state
   // describes.

@@ -1,4 +1,5 @@
 // One run by several processes under mpirun.
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <map>
@@ -109,6 +110,28 @@ TEST_F(UnderMpi, GoesOnWithAnyNumberOfRanks) {
   EXPECT_EQ(run["stretches"][1]["ranks"], 3);
 }
 
+// Written while the steps go on, or between them: the same files.
+TEST_F(UnderMpi, SavesInTheBackground) {
+  const std::string command = train + "train.ema=0.9 train.checkpoint_every=1 train.keep_last=3 ";
+  for (const std::string shard : {"none", "optimizer"}) {
+    SCOPED_TRACE(shard);
+    const std::string divided = command + "engine.shard=" + shard + " ";
+    expect_ok(divided + "--out between_" + shard, ranks(3));
+    expect_ok(divided + "train.save_in_background=true --out meanwhile_" + shard, ranks(3));
+    expect_same_bits("between_" + shard, "meanwhile_" + shard);
+    for (const char* const step : {"step4", "step5", "step6"}) {
+      for (const auto& file : std::filesystem::directory_iterator(folder / ("between_" + shard) / step)) {
+        const std::string name = std::string("/") + step + "/" + file.path().filename().string();
+        if (name.ends_with("config.yaml")) continue;  // it has the key
+        EXPECT_TRUE(read("between_" + shard + name) == read("meanwhile_" + shard + name)) << name;
+      }
+    }
+    EXPECT_FALSE(exists("meanwhile_" + shard + "/step3"));
+    // Another number of ranks goes on from what was written so.
+    expect_ok("resume meanwhile_" + shard + " train.steps=7 --quiet", ranks(2));
+  }
+}
+
 // Each rank updates its part of the weights. The norm is added in another order, the rest is the same.
 TEST_F(UnderMpi, TheOptimizerDivided) {
   for (const std::string optimizer : {"adamw", "muon"}) {
@@ -143,6 +166,47 @@ TEST_F(UnderMpi, MoreRanksThanMicroBatches) {
   EXPECT_FALSE(exists("x"));
 }
 
+// Held-out samples and requests are shared out; what comes out is one process's, to the bit.
+TEST_F(UnderMpi, EvaluatesAsOneProcessDoes) {
+  write("corpus.txt", "the cat sat on the mat and the cat sat on the hat\n");
+  expect_ok("tokenizer train t.json corpus.txt --vocab 280");
+  expect_ok(tiny + "data.source=random model.vocab=280 --quiet --out x");
+  const auto request = [](int document, int index, const std::string& context, const std::string& continuation) {
+    return R"({"request_type": "loglikelihood", "request": {"context": ")" + context + R"(", "continuation": ")" +
+           continuation + R"("}, "idx": )" + std::to_string(index) + R"(, "doc_id": )" + std::to_string(document) +
+           R"(, "label": 1})" + "\n";
+  };
+  std::string requests;
+  for (int i = 0; i < 700; ++i) {
+    const std::string question = i % 3 == 0 ? "the cat" : i % 3 == 1 ? "on" : "sat on the";
+    requests +=
+        request(i, 0, question + std::to_string(i), " cat") + request(i, 1, question + std::to_string(i), " mat");
+  }
+  std::filesystem::create_directories(folder / "cats");
+  write("cats/requests.jsonl", requests);
+  write("cats/config.json", R"({"task_name": "cats", "task_config": {"primary_metric": "acc_raw"}})");
+  const std::string ask = "eval x --tasks cats --tokenizer t.json --json --out ";
+  const CommandResult alone = run(ask + "alone"), three = run(ask + "three", ranks(3));
+  ASSERT_EQ(three.exit_code, 0) << three.error;
+  EXPECT_EQ(three.out, alone.out);
+  EXPECT_EQ(read("three/cats.jsonl"), read("alone/cats.jsonl"));
+  EXPECT_GE(std::ranges::count(read("alone/cats.jsonl"), '\n'), 4);
+  // Half of it is known already: the rest is asked, whoever asks it.
+  const std::string kept = read("alone/cats.jsonl");
+  std::filesystem::create_directories(folder / "half");
+  write("half/cats.jsonl", kept.substr(0, kept.find('\n', kept.size() / 2) + 1));
+  const CommandResult half = run(ask + "half", ranks(2));
+  EXPECT_EQ(half.out, alone.out) << half.error;
+  EXPECT_EQ(read("half/cats.jsonl"), kept);
+  EXPECT_EQ(run("eval x eval.held_out=7 --json", ranks(3)).out, run("eval x eval.held_out=7 --json").out);
+  // In the loop.
+  const std::string loop =
+      train + "data.source=random model.vocab=280 eval.tasks=[cats] eval.task_limit=40 " + "eval.tokenizer=t.json ";
+  expect_ok(loop + "--out loop2", ranks(2));
+  const auto said = nlohmann::json::parse(run("eval loop2 --json").out);
+  EXPECT_EQ(lines("loop2/eval.jsonl").back()["tasks"], said["tasks"]);
+}
+
 // What all ranks would say is said once.
 TEST_F(UnderMpi, RefusalsAreSaidOnce) {
   const auto times = [](const std::string& text, const std::string& what) {
@@ -153,6 +217,9 @@ TEST_F(UnderMpi, RefusalsAreSaidOnce) {
   const CommandResult wrong = run(tiny + "optim.lrr=1 --out x", ranks(2));
   EXPECT_EQ(wrong.exit_code, 2);
   EXPECT_EQ(times(wrong.error, "siamese: "), 1) << wrong.error;
+  const CommandResult nothing = run("eval nowhere", ranks(3));
+  EXPECT_EQ(nothing.exit_code, 3);
+  EXPECT_EQ(times(nothing.error, "siamese: "), 1) << nothing.error;
   const CommandResult verb = run("schemes", ranks(2));
   EXPECT_EQ(verb.exit_code, 2);
   EXPECT_EQ(times(verb.error, "siamese: schemes: expected one process, got 2 (mpirun)"), 1) << verb.error;
@@ -182,24 +249,41 @@ TEST_F(UnderMpi, ASweepGivesEachRankItsRuns) {
   EXPECT_EQ(lines("b.jsonl").size(), 2u);
 }
 
-// An endless run of two ranks, of which the second's number is known.
+// An endless run of two ranks, whose process numbers are known.
 class EndlessUnderMpi : public UnderMpi {
  protected:
   EndlessUnderMpi() {
-    write("rank.sh",
-          "#!/bin/sh\n[ \"$OMPI_COMM_WORLD_RANK\" = 0 ] || echo $$ > second\nexec '" SIAMESE_BINARY "' \"$@\"\n");
+    write("rank.sh", "#!/bin/sh\necho $$ > pid$OMPI_COMM_WORLD_RANK\nexec '" SIAMESE_BINARY "' \"$@\"\n");
   }
   std::string command(const std::string& arguments) const {
     return "exec " + ranks(2) + " sh rank.sh " + arguments + " --quiet > out.txt 2> error.txt < /dev/null";
   }
+  pid_t process(int rank) const { return static_cast<pid_t>(std::stol(read("pid" + std::to_string(rank)))); }
+  bool have_begun() const { return exists("pid0") && exists("pid1"); }
   // Once something is saved, `signal` to the second rank; how mpirun ended.
   int stop_second(int signal) const {
     Background job(folder, "",
                    command(tiny + "train.micro_batch=1 train.steps=1000000 train.checkpoint_every=1 train.keep_last=2 "
                                   "train.eval_every=0 --out x"));
-    EXPECT_TRUE(job.wait_until([&] { return exists("x/latest") && exists("second"); })) << read("error.txt");
-    kill(static_cast<pid_t>(std::stol(read("second"))), signal);
+    EXPECT_TRUE(job.wait_until([&] { return exists("x/latest") && have_begun(); })) << read("error.txt");
+    kill(process(1), signal);
     return job.wait();
+  }
+  // A stopped process is one that hangs: it neither answers nor dies. Returns what the job said.
+  std::string error_when_stopped(int rank, const std::string& overrides) const {
+    expect_ok(train + "train.steps=2 --out x", ranks(2));
+    Background job(folder, "", command("resume x train.steps=1000000 engine.timeout=3 " + overrides));
+    const auto steps = [&] { return std::ranges::count(read("x/metrics.jsonl"), '\n'); };
+    EXPECT_TRUE(job.wait_until([&] { return have_begun() && steps() > 4; })) << read("error.txt");
+    kill(process(rank), SIGSTOP);
+    EXPECT_NE(job.wait(), 0);
+    return read("error.txt");
+  }
+  static std::string unanswered(int rank, const std::string& whom) {
+    char host[256] = "";
+    EXPECT_EQ(gethostname(host, sizeof host - 1), 0);
+    return "siamese: rank " + std::to_string(rank) + " on " + host + ": " + whom +
+           " did not answer for 3 s (engine.timeout)";
   }
 };
 
@@ -209,30 +293,35 @@ TEST_F(EndlessUnderMpi, ARankThatDiesEndsTheJob) {
   expect_ok("resume x train.steps=100000 train.max_hours=1e-6 --quiet || test $? = 75");
 }
 
-// A stopped process is one that hangs: it neither answers nor dies. Inside a step, that is: the run saves before, and
-// no more while it is stopped, because others wait for a save without a limit.
+// In a step, or in a save, which waits for its part.
 TEST_F(EndlessUnderMpi, ARankThatHangsEndsTheJob) {
-  expect_ok(train + "train.steps=2 --out x", ranks(2));
-  {
-    Background job(
-        folder, "",
-        command("resume x train.steps=1000000 train.checkpoint_every=0 train.eval_every=0 engine.timeout=3"));
-    const auto steps = [&] {
-      const std::string metrics = read("x/metrics.jsonl");
-      return std::count(metrics.begin(), metrics.end(), '\n');
-    };
-    EXPECT_TRUE(job.wait_until([&] { return exists("second") && steps() > 4; })) << read("error.txt");
-    kill(static_cast<pid_t>(std::stol(read("second"))), SIGSTOP);
-    EXPECT_NE(job.wait(), 0);
+  for (const char* const every : {"0", "1"}) {
+    SCOPED_TRACE(every);
+    std::filesystem::remove_all(folder / "x");
+    const std::string error =
+        error_when_stopped(1, std::string("train.eval_every=0 train.keep_last=2 train.checkpoint_every=") + every);
+    EXPECT_NE(error.find(unanswered(0, "the other ranks")), std::string::npos) << error;
+    expect_ok("eval x");
+    expect_ok("resume x train.max_hours=1e-9 --quiet || test $? = 75", ranks(2));
   }
-  char host[256] = "";
-  ASSERT_EQ(gethostname(host, sizeof host - 1), 0);
-  const std::string error = read("error.txt");
-  const std::string line =
-      "siamese: rank 0 on " + std::string(host) + ": the other ranks did not answer for 3 s (engine.timeout)";
-  EXPECT_NE(error.find(line), std::string::npos) << error;
+}
+
+// Wherever it is stopped: inside a step, or between two, where the others wait for its next order.
+TEST_F(EndlessUnderMpi, RankZeroThatHangsEndsTheJob) {
+  const std::string error = error_when_stopped(0, "train.eval_every=0 train.checkpoint_every=0");
+  const bool said = error.find(unanswered(1, "rank 0")) != std::string::npos ||
+                    error.find(unanswered(1, "the other ranks")) != std::string::npos;
+  EXPECT_TRUE(said) << error;
   expect_ok("eval x");
-  expect_ok("resume x train.steps=4 --quiet", ranks(2));
+  expect_ok("resume x train.max_hours=1e-9 --quiet || test $? = 75", ranks(2));
+}
+
+// Rank 0 draws samples for longer than the timeout, and is not taken for one that hangs.
+TEST_F(EndlessUnderMpi, RankZeroThatIsBusyIsWaitedFor) {
+  const std::string dit =
+      "train dit-micro model.width=16 model.blocks=2 model.heads=2 model.image=16 train.batch=4 train.micro_batch=1 "
+      "train.steps=2 eval.held_out=2 engine.threads=1 engine.timeout=3 --quiet --out y ";
+  expect_ok(dit + "eval.samples=3 eval.sampler_steps=1000 eval.sampler=ddpm", ranks(2));
 }
 
 TEST_F(EndlessUnderMpi, ASignalToAnyRankSavesOnce) {

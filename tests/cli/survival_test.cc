@@ -34,10 +34,14 @@ class Survival : public CommandTest {
   }
 };
 
+// In the background too, where it is said in the same words.
+class SurvivalOfSaves : public Survival, public ::testing::WithParamInterface<const char*> {};
+INSTANTIATE_TEST_SUITE_P(Background, SurvivalOfSaves, ::testing::Values("false", "true"));
+
 // 30 kB hold a line of metrics, 34 kB of weights not: the checkpoints fail, the run is recorded to its end.
-TEST_F(Survival, ACheckpointThatCannotBeWrittenCostsOnlyItself) {
+TEST_P(SurvivalOfSaves, ACheckpointThatCannotBeWrittenCostsOnlyItself) {
   ASSERT_EQ(run(tiny + "--out whole").exit_code, 0);
-  ASSERT_EQ(run(tiny + "train.max_hours=1e-9 --out run").exit_code, 75);
+  ASSERT_EQ(run(tiny + "train.max_hours=1e-9 train.save_in_background=" + GetParam() + " --out run").exit_code, 75);
   const std::string first = read("run/step1/model.safetensors");
   replace("run/config.yaml", "max_hours: 1e-09", "max_hours: 0");
   const CommandResult full = run_in(30, "resume run --quiet");

@@ -51,6 +51,21 @@ TEST(Sharding, OneDeviceSharesNothing) {
   }
 }
 
+// What a checkpoint holds, each device the part that it writes.
+TEST(Sharding, ACopyToSave) {
+  RunNeeds needs = small();
+  needs.averages = 100;
+  EXPECT_EQ(device_bytes(needs, Sharding::none, 4, 0).saving, 0);
+  needs.copies_to_save = true;
+  for (const Sharding sharding : {Sharding::none, Sharding::optimizer, Sharding::fsdp}) {
+    const DeviceBytes bytes = device_bytes(needs, sharding, 4, 0);
+    EXPECT_EQ(bytes.saving, 4 * (100 + 180 + 100) / 4) << enum_text(sharding);
+    needs.copies_to_save = false;
+    EXPECT_EQ(bytes.total(), device_bytes(needs, sharding, 4, 0).total() + bytes.saving) << enum_text(sharding);
+    needs.copies_to_save = true;
+  }
+}
+
 TEST(Sharding, AveragesAndRoundedCopiesAreWeights) {
   RunNeeds needs = small();
   needs.averages = 100;

@@ -48,6 +48,7 @@ class ThreadGroup : public Group {
     board_.all.arrive_and_wait();
   }
   void set_timeout(double) override {}
+  bool has_threads() const override { return true; }
   [[noreturn]] void end_all(int) override { throw std::runtime_error("end_all"); }
 
  private:

@@ -28,10 +28,10 @@ TEST(CheckpointShards, AllRanksTogetherWriteEveryTensorOnce) {
     std::mutex mutex;
     comm::ThreadGroup::run(ranks, [&](comm::Group& group) {
       const auto files = written_by_all(group, [&] {
-        ShardWriter writer(folder / ".", &group, {{"format_version", "1"}});
-        writer.write_share("model.safetensors", some_tensors());
-        writer.write_own("optim.safetensors", {{"m." + std::to_string(group.rank()), at::ones({2})}});
-        return writer.written();
+        Shards shards(&group);
+        shards.add_share("model.safetensors", some_tensors());
+        shards.add_own("optim.safetensors", {{"m." + std::to_string(group.rank()), at::ones({2})}});
+        return shards.write(folder / ".", {{"format_version", "1"}});
       });
       const std::scoped_lock lock(mutex);
       if (group.leads()) {
@@ -55,10 +55,24 @@ TEST(CheckpointShards, AllRanksTogetherWriteEveryTensorOnce) {
 
 TEST(CheckpointShards, OneProcessWritesOneFile) {
   const TemporaryFolder folder("shards");
-  ShardWriter writer(folder / ".", nullptr, {});
-  writer.write_share("model.safetensors", some_tensors());
-  EXPECT_TRUE(write_indices(folder / ".", writer.written()).empty());
+  Shards shards(nullptr);
+  shards.add_share("model.safetensors", some_tensors());
+  EXPECT_TRUE(write_indices(folder / ".", shards.write(folder / ".", {})).empty());
   EXPECT_TRUE(std::filesystem::exists(folder / "model.safetensors"));
+}
+
+TEST(CheckpointShards, WhatWasCopiedDoesNotChange) {
+  const TemporaryFolder folder("shards");
+  const std::vector<models::NamedTensor> tensors = some_tensors();
+  Shards shards(nullptr);
+  shards.add_share("model.safetensors", tensors);
+  shards.copy();
+  for (const auto& tensor : tensors) tensor.value.fill_(-1);
+  shards.write(folder / ".", {});
+  const io::TensorFiles files = io::TensorFiles::open(folder / "model.safetensors");
+  for (const auto& tensor : some_tensors()) {
+    EXPECT_TRUE(at::equal(models::as_tensor(*files.find(tensor.name)), tensor.value)) << tensor.name;
+  }
 }
 
 // Nobody waits for the one that could not write, and all hear of it.

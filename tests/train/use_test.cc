@@ -170,6 +170,7 @@ const std::vector<Key>& table() {
       {"train.record_every", "5"},
       {"train.keep_last", "5"},
       {"train.keep_every", "5", "", {"train.keep_last=1"}},
+      {"train.save_in_background", "true"},
       {"train.max_hours", "5"},
       {"train.max_skips", "5"},
       {"train.skip_outliers", "5"},
