@@ -61,7 +61,7 @@ class Price:
 
 
 def prices(shape: str, bfloat16: bool) -> list[Price]:
-    """What a second stream costs everywhere; the other schemes of several streams at S."""
+    """What a second stream costs everywhere; the other schemes of several streams at S and D."""
 
     def to_pre(scheme: str) -> Price:
         return Price(f"{scheme} / pre", [f"model.residual={scheme}"], ["model.residual=pre"])
@@ -74,7 +74,9 @@ def prices(shape: str, bfloat16: bool) -> list[Price]:
             found.append(Price("siamese / pre, bfloat16", ["model.residual=siamese", "engine.precision=bfloat16"],
                                ["model.residual=pre"]))
     if shape == "s":
-        found += [to_pre(scheme) for scheme in ("siamese(form=write)", "resi_dual", "hc", "mhc")]
+        found += [to_pre(scheme) for scheme in ("siamese(form=write)", "resi_dual", "hc", "mhc", "attn_res(block=1)")]
+    if shape == "d":
+        found.append(to_pre("attn_res(block=3)"))
     return found
 
 

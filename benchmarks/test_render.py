@@ -180,6 +180,8 @@ class Plan(unittest.TestCase):
         self.assertIn("compile siamese loop", names["e"])
         self.assertFalse(any("bfloat16" in subject.name for subject in plan.subjects("s", False)))
         self.assertIn("mhc / pre", [price.label for price in plan.prices("s", False)])
+        self.assertIn("attn_res(block=1) / pre", [price.label for price in plan.prices("s", False)])
+        self.assertIn("attn_res(block=3) / pre", [price.label for price in plan.prices("d", False)])
 
 
 def growth_result() -> dict:

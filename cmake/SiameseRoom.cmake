@@ -1,6 +1,8 @@
 # One folder = one static library `siamese_<room>`, known outside as `siamese::<room>`.
-#   siamese_room(NAME SOURCES a.cc b.cc [DEPENDS room...] [LINK public targets] [PRIVATE_LINK targets] [TORCH] [SHARED])
-# SHARED: a shared library, for what must be in a process once (registered operators).
+#   siamese_room(NAME SOURCES a.cc b.cc [DEPENDS room...] [LINK public targets] [PRIVATE_LINK targets] [TORCH] [SHARED]
+#                [UNITS_APART])
+# SHARED: a shared library, for what must be in a process once (registered operators). UNITS_APART: each source by itself, as Highway's must be,
+# which include themselves once for each kind of SIMD.
 
 # Designated initializers leave out what has a default, on purpose. -Wrestrict of g++ 12 warns about ordinary std::string concatenation (GCC bug 105651).
 set(SIAMESE_WARNINGS -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual -Wno-restrict
@@ -17,17 +19,22 @@ if(SIAMESE_SANITIZE)
   add_link_options(-fsanitize=address,undefined)
 endif()
 
-# One precompiled ATen for all targets in builds without unity (preset dev): made once, reused.
-function(siamese_torch_compile target)
+# A target as one unit: headers dominate (LibTorch's, nlohmann's, gtest's), and one unit reads them once.
+function(siamese_one_unit target)
   if(SIAMESE_UNITY)
     set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 0)
-  else()
+  endif()
+endfunction()
+
+# One precompiled ATen for all targets in builds without unity (preset dev): made once, reused.
+function(siamese_torch_compile target)
+  if(NOT SIAMESE_UNITY)
     target_precompile_headers(${target} REUSE_FROM siamese_torch_pch)
   endif()
 endfunction()
 
 function(siamese_room name)
-  cmake_parse_arguments(ROOM "TORCH;SHARED" "" "SOURCES;DEPENDS;LINK;PRIVATE_LINK" ${ARGN})
+  cmake_parse_arguments(ROOM "TORCH;SHARED;UNITS_APART" "" "SOURCES;DEPENDS;LINK;PRIVATE_LINK" ${ARGN})
   if(ROOM_TORCH AND NOT SIAMESE_TORCH)
     return()
   endif()
@@ -44,6 +51,9 @@ function(siamese_room name)
   target_compile_options(${target} PRIVATE ${SIAMESE_WARNINGS})
   list(TRANSFORM ROOM_DEPENDS PREPEND siamese_)
   target_link_libraries(${target} PUBLIC ${ROOM_DEPENDS} ${ROOM_LINK} PRIVATE ${ROOM_PRIVATE_LINK})
+  if(NOT ROOM_UNITS_APART)
+    siamese_one_unit(${target})
+  endif()
   if(ROOM_TORCH)
     target_link_libraries(${target} PUBLIC siamese_torch)
     siamese_torch_compile(${target})

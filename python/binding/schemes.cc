@@ -69,7 +69,7 @@ at::Tensor close(const std::string& key, const Tensors& parameters, const Tensor
 }
 
 std::string key_of(const std::string& scheme, int64_t width, int64_t blocks, const std::string& norm, double eps,
-                   bool bias, bool modulated) {
+                   bool bias, bool modulated, bool causal) {
   const auto kind = enum_from_text<nn::NormKind>(norm);
   if (!kind) {
     throw UsageError("norm: expected one of " + join(enum_choices<nn::NormKind>()) + ", got '" + norm + "'");
@@ -78,6 +78,11 @@ std::string key_of(const std::string& scheme, int64_t width, int64_t blocks, con
   build.norm = {.kind = *kind, .eps = eps, .bias = bias};
   const std::string key = scheme_key(scheme, build);
   known_scheme(key);  // what cannot be built is said here
+  if (causal) {       // and what may not be
+    build.causal = true;
+    const nn::Parameters shapes(0, at::kFloat, at::kMeta);
+    residual::make_topology(scheme, nn::Scope(shapes), build);
+  }
   return key;
 }
 
@@ -126,7 +131,7 @@ void add_schemes(py::module_& module) {
              py::arg("branch"), py::arg("gate"), no_gil());
   module.def("close", &close, py::arg("key"), py::arg("parameters"), py::arg("streams"), no_gil());
   module.def("scheme_key", &key_of, py::arg("scheme"), py::arg("width"), py::arg("blocks"), py::arg("norm"),
-             py::arg("eps"), py::arg("bias"), py::arg("modulated"));
+             py::arg("eps"), py::arg("bias"), py::arg("modulated"), py::arg("causal"));
   module.def("initial_values", &initial_values, py::arg("key"), py::arg("place"), py::arg("seed"));
   module.def("hints", &hints, py::arg("key"), py::arg("site"));
   module.def("canonical_scheme", &residual::canonical_scheme, py::arg("text"));

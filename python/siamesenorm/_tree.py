@@ -34,8 +34,14 @@ def attach(root: nn.Module, name: str, value: Tensor, kind: str | None) -> None:
 
 
 def tensor_at(root: nn.Module, path: tuple[str, ...]) -> Tensor:
-    """The tensor at a path of names, as it is now."""
-    place: Any = root
-    for name in path:
-        place = getattr(place, name)
-    return place
+    """The tensor at a path of names, as it is now.
+
+    Looked up where nn.Module keeps it: its own __getattr__ is a search in Python and costs more than the call that the
+    tensor is for. What is not there (parametrized, wrapped, a buffer) is asked for as usual.
+    """
+    module: Any = root
+    for name in path[:-1]:
+        child = module._modules.get(name)
+        module = getattr(module, name) if child is None else child
+    value = module._parameters.get(path[-1])
+    return getattr(module, path[-1]) if value is None else value

@@ -144,7 +144,7 @@ def patch(model: nn.Module, scheme: str) -> Patched:
         raise UsageError("patch: expected norms of one kind and eps in the whole model")
     stack = ResidualStack(
         scheme, width=final.weight.shape[0], blocks=len(blocks), device=final.weight.device, dtype=final.weight.dtype,
-        **settings[0],
+        causal=kind.forward is not _vit_forward, **settings[0],
     )  # fmt: skip
     kept = _take_over(stack, kind.scheme, gains, final)
     forms: dict[type, type] = {}

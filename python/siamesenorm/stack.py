@@ -109,6 +109,7 @@ class ResidualStack(nn.Module):
     width, blocks: of the streams; number of blocks.
     norm, eps, bias: "rms" or "layer"; added inside the root of every norm; whether norms have a shift.
     modulated: the caller scales and shifts what `read` returns and brings a final norm of its own (DiT).
+    causal: a token may not see those after it: a scheme that looks across the tokens of a sample (mv_split) is refused.
     seed: of what starts at random. device, dtype: float32 and bfloat16 are served by fused kernels where there is one.
 
     `stack.open(x)`, `stack[i].read(streams)`, `stack[i].write(streams, branch)`, `stack.close(streams)` are the four
@@ -125,6 +126,7 @@ class ResidualStack(nn.Module):
         eps: float = 1e-5,
         bias: bool = False,
         modulated: bool = False,
+        causal: bool = False,
         seed: int = 0,
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
@@ -136,7 +138,7 @@ class ResidualStack(nn.Module):
             self._build_from_python(scheme, device, dtype)
             return
         engine = binding()
-        self._key = engine.scheme_key(scheme, width, blocks, norm, eps, bias, modulated)
+        self._key = engine.scheme_key(scheme, width, blocks, norm, eps, bias, modulated, causal)
         self.scheme: str | Scheme = self._key.split("|")[0]
         self.open: nn.Module = Open(self._key)
         self.close: nn.Module = Close(self._key)

@@ -49,7 +49,7 @@ def sensible(name: str, place: int) -> list[object]:
         "read": [key, 0, [gain] * 3, [x, x]],
         "write": [key, 0, [gain] * 3, [x, x], x, None],
         "close": [key, [gain] * 3, [x, x, x]],
-        "scheme_key": ["siamese", 8, 1, "rms", 1e-5, False, False],
+        "scheme_key": ["siamese", 8, 1, "rms", 1e-5, False, False, False],
         "initial_values": [key, 0, 1],
         "hints": [key, 0],
         "initial_weight": ["normal", 0.02, 3.0, 8, 1, "name", 0, [8, 8], False, 0, True],

@@ -93,6 +93,14 @@ def test_every_parameter_of_a_new_scheme_learns(name: str) -> None:
         assert all(value.grad.isfinite().all() for value in model.parameters())
 
 
+def test_a_causal_model_refuses_a_scheme_across_tokens() -> None:
+    model = build("llama")
+    before = output(model)
+    with pytest.raises(sn.UsageError, match="all tokens of a sample"):
+        sn.patch(model, "mv_split")
+    assert torch.equal(output(model), before)
+
+
 def test_names_say_where_the_junctions_are() -> None:
     model = build("llama")
     sn.patch(model, "siamese")

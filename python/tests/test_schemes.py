@@ -12,7 +12,11 @@ import torch
 from siamesenorm import testing
 from torch import nn
 
-SCHEMES = [*sn.schemes(), "siamese(x=hybrid)", "siamese(form=write)", "hybrid(first=pre)"]
+SCHEMES = [
+    *sn.schemes(), "attn_res(block=1)", "siamese(x=hybrid)", "siamese(form=write)", "hybrid(first=pre)", "mhc(res=identity)",
+    "mhc(res=permutations)", "lambda(x0=false)", "denseformer(dilation=2, period=2)", "orthogonal(over=sample)",
+    "mv_split(norm=pre)",
+]  # fmt: skip
 
 
 def pre(x, sublayers, p):
@@ -37,7 +41,46 @@ def siamese(x, sublayers, p, norm=testing.rms_norm):
     return norm(norm(a, p["close.x_norm.weight"]) + norm(b, p["close.y_norm.weight"]), p["close.norm.weight"])
 
 
-@pytest.mark.parametrize("scheme, equation", [("pre", pre), ("post", post), ("siamese", siamese)])
+def denseformer(x, sublayers, p):
+    outputs = [x]
+    for block in range(len(sublayers) // 2):
+        for i in (2 * block, 2 * block + 1):
+            x = x + sublayers[i](testing.rms_norm(x, p[f"{testing.junction_name(i)}.norm.weight"]))
+        outputs.append(x)
+        mix = p[f"{testing.junction_name(2 * block + 1)}.mix"]
+        x = sum(alpha * y for alpha, y in zip(mix, outputs, strict=True))
+    return testing.rms_norm(x, p["close.norm.weight"])
+
+
+def attn_res(x, sublayers, p, block=0):
+    def read(sources, at):
+        keys = [testing.rms_norm(v, p[f"{at}.key_norm.weight"]) for v in sources]
+        weights = torch.stack([k @ p[f"{at}.query"] for k in keys], -1).softmax(-1)
+        return sum(weights[..., j, None] * v for j, v in enumerate(sources))
+
+    sources, pending = [x], None
+    for i, sublayer in enumerate(sublayers):
+        at = testing.junction_name(i)
+        starts = not block or (i % (2 * block) == 0)
+        if i and starts:
+            sources, pending = [*sources, pending], None
+        h = read(sources + ([] if pending is None else [pending]), at) if i else x
+        o = sublayer(testing.rms_norm(h, p[f"{at}.norm.weight"]))
+        pending = o if pending is None else pending + o
+    return testing.rms_norm(read([*sources, pending], "close"), p["close.norm.weight"])
+
+
+def attn_res_of_two(x, sublayers, p):
+    return attn_res(x, sublayers, p, block=2)
+
+
+EQUATIONS = [
+    ("pre", pre), ("post", post), ("siamese", siamese), ("denseformer", denseformer), ("attn_res", attn_res),
+    ("attn_res(block=2)", attn_res_of_two)
+]
+
+
+@pytest.mark.parametrize("scheme, equation", EQUATIONS)
 @pytest.mark.parametrize("checkpoint_every", [0, 1, 2])
 def test_equation(scheme, equation, checkpoint_every):
     testing.check_scheme(scheme, equation, checkpoint_every=checkpoint_every)
@@ -56,6 +99,14 @@ def pre_of_siamese(x, sublayers, p):
     for i, sublayer in enumerate(sublayers):
         x = x + sublayer(testing.rms_norm(x, p[f"{testing.junction_name(i)}.y_norm.weight"]))
     return testing.rms_norm(x, p["close.norm.weight"])
+
+
+@pytest.mark.parametrize("scheme", ["mv_split", "orthogonal(over=sample)"])
+def test_a_causal_stack_refuses_a_scheme_across_tokens(scheme):
+    sn.ResidualStack(scheme, width=8, blocks=1)
+    with pytest.raises(sn.UsageError, match="all tokens of a sample"):
+        sn.ResidualStack(scheme, width=8, blocks=1, causal=True)
+    sn.ResidualStack("orthogonal", width=8, blocks=1, causal=True)
 
 
 def sublayers_of(width: int, count: int, dtype=torch.float32) -> nn.ModuleList:

@@ -16,6 +16,7 @@
 #include "siamese/ops/norm.h"
 #include "siamese/ops/reduce.h"
 #include "siamese/ops/rope.h"
+#include "siamese/ops/stream_attend.h"
 
 namespace siamese::cli {
 namespace kernel_cases_of {
@@ -172,6 +173,24 @@ Operation siamese_hybrid(const Shape& shape) {
   return junction("junction x=hybrid attention", {3, 3}, {5, 3}, inputs, pass);
 }
 
+// A read of attn_res in its block form, halfway down: six sources, the last of them with a branch.
+Operation stream_attend(const Shape& shape) {
+  constexpr int kSources = 6;
+  Tensors inputs;
+  for (int j = 0; j < kSources + 1; ++j) inputs.push_back(leaf({shape.rows, shape.cols}));
+  inputs.push_back(leaf({shape.cols}));
+  const at::Tensor query = inputs.back();
+  const ops::NormStep norm = norm_of(inputs, shape.cols);
+  const auto apply = [inputs, query, norm] {
+    const ops::StreamAttended made =
+        ops::stream_attend({inputs.begin(), inputs.begin() + kSources}, inputs[kSources], query, 1e-5, norm);
+    Tensors outputs = {made.input};
+    outputs.insert(outputs.end(), made.streams.begin(), made.streams.end());
+    return outputs;
+  };
+  return {"stream_attend, six sources", {kSources + 1, 2}, {2 * kSources + 1, kSources}, inputs, apply};
+}
+
 // --- single passes -------------------------------------------------------------------------------------------------
 
 Operation rms_norm(const Shape& shape) {
@@ -309,8 +328,9 @@ std::vector<std::function<KernelCase()>> kernel_cases(int64_t rows, int64_t cols
   namespace of = kernel_cases_of;
   const of::Shape shape{rows, cols};
   std::vector<std::function<KernelCase()>> cases;
-  for (auto* const make : {&of::pre, &of::siamese_post, &of::siamese_hybrid, &of::post, &of::peri, &of::gated,
-                           &of::rms_norm, &of::layer_norm, &of::swiglu, &of::gelu, &of::rope, &of::modulate}) {
+  for (auto* const make :
+       {&of::pre, &of::siamese_post, &of::siamese_hybrid, &of::post, &of::peri, &of::gated, &of::stream_attend,
+        &of::rms_norm, &of::layer_norm, &of::swiglu, &of::gelu, &of::rope, &of::modulate}) {
     const of::Shape whole = make == &of::gated ? of::whole_samples(shape) : shape;
     cases.push_back([make, whole] { return of::forward_case(make(whole), whole.elements()); });
     cases.push_back([make, whole] { return of::backward_case(make(whole), whole.elements()); });

@@ -39,6 +39,9 @@ struct Arguments {
 plan::Machine machine_of(const Arguments& arguments) {
   plan::Machine machine = arguments.machine;
   machine.memory_bytes = static_cast<double>(byte_size("--device-memory", arguments.memory));
+  if (machine.memory_bytes < 1e6) {  // 80 alone is 80 bytes, and nobody means that
+    throw UsageError("--device-memory: expected a size such as 80GB, got '" + arguments.memory + "'");
+  }
   machine.flops_each_second = operation_rate("--device-flops", arguments.flops);
   machine.memory_bytes_each_second = byte_rate("--memory-rate", arguments.memory_rate);
   machine.link_bytes_each_second = byte_rate("--link", arguments.link);

@@ -15,7 +15,7 @@ void print_all() {
       {"scheme", "streams", "norms", "extra parameters", "equation", "paper"}};
   for (const auto& scheme : residual::schemes()) {
     const auto facts = residual::scheme_facts(scheme.doc.name);
-    rows.push_back({scheme.doc.name, std::to_string(facts.streams),
+    rows.push_back({scheme.doc.name, residual::streams_text(facts),
                     std::to_string(facts.norms_per_block) + " + " + std::to_string(facts.norms_at_ends),
                     residual::extra_parameters_text(facts), scheme.doc.equation, scheme.doc.paper});
   }
@@ -31,11 +31,9 @@ void print_one(const std::string& text) {
   const auto facts = residual::scheme_facts(canonical);
   std::printf("%s: %s\n\n%s\n\n", scheme.doc.name.c_str(), scheme.doc.paper.c_str(),
               scheme.doc.full.empty() ? scheme.doc.equation.c_str() : scheme.doc.full.c_str());
-  std::printf(
-      "%s: %lld stream%s, %lld norms of width d per block and %lld at the ends, extra parameters per block %s\n",
-      canonical.c_str(), static_cast<long long>(facts.streams), facts.streams == 1 ? "" : "s",
-      static_cast<long long>(facts.norms_per_block), static_cast<long long>(facts.norms_at_ends),
-      residual::extra_parameters_text(facts).c_str());
+  std::printf("%s: streams %s, %lld norms of width d per block and %lld at the ends, extra parameters per block %s\n",
+              canonical.c_str(), residual::streams_text(facts).c_str(), static_cast<long long>(facts.norms_per_block),
+              static_cast<long long>(facts.norms_at_ends), residual::extra_parameters_text(facts).c_str());
   std::vector<std::vector<std::string>> rows = {{"option", "default", "meaning"}};
   for (const auto& option : scheme.options()) rows.push_back({option.path, option.fallback, option.help});
   if (rows.size() > 1) std::printf("\n%s", text_table(rows).c_str());

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <memory>
 
 #include <dlfcn.h>
@@ -39,12 +40,11 @@ Job job() {
   return {};
 }
 
+// Beside this program, whatever name it was started by: from PATH the name has no folder.
 std::string here(const std::string& file) {
-  Dl_info info{};
-  if (dladdr(reinterpret_cast<const void*>(&job), &info) == 0 || info.dli_fname == nullptr) return file;
-  const std::string binary = info.dli_fname;
-  const size_t slash = binary.rfind('/');
-  return slash == std::string::npos ? file : binary.substr(0, slash + 1) + file;
+  std::error_code unknown;
+  const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", unknown);
+  return unknown ? file : (program.parent_path() / file).string();
 }
 
 // Null in a build without MPI.

@@ -49,7 +49,7 @@ int64_t checked_label(const io::TensorView& labels, size_t index, int64_t classe
 }
 
 // One file, and which of its samples are used.
-struct Part {
+struct LatentPart {
   io::SafetensorsFile file;
   const io::TensorView* latents = nullptr;
   const io::TensorView* labels = nullptr;
@@ -84,7 +84,7 @@ void check_labels(const io::TensorView& view, int64_t count, int64_t classes, co
 
 class LatentSamples : public LabelledSamples {
  public:
-  LatentSamples(std::vector<Part> parts, int64_t classes, std::string title)
+  LatentSamples(std::vector<LatentPart> parts, int64_t classes, std::string title)
       : parts_(std::move(parts)), classes_(classes), title_(std::move(title)) {
     first_.push_back(0);
     for (const auto& part : parts_) first_.push_back(first_.back() + part.end - part.begin);
@@ -98,7 +98,7 @@ class LatentSamples : public LabelledSamples {
   int64_t sample(uint64_t index, uint64_t /*position*/, std::span<float> out) const override {
     const auto after = std::upper_bound(first_.begin(), first_.end(), static_cast<int64_t>(index));
     const auto at = static_cast<size_t>(after - first_.begin()) - 1;
-    const Part& part = parts_[at];
+    const LatentPart& part = parts_[at];
     const auto row = static_cast<size_t>(part.begin + static_cast<int64_t>(index) - first_[at]);
     const std::byte* data = part.latents->data + row * out.size() * io::dtype_size(part.latents->dtype);
     for (size_t i = 0; i < out.size(); ++i) {
@@ -117,7 +117,7 @@ class LatentSamples : public LabelledSamples {
   }
 
  private:
-  std::vector<Part> parts_;
+  std::vector<LatentPart> parts_;
   int64_t classes_;
   std::vector<int64_t> first_;  // sample of each part, then the total
   std::string title_;
@@ -129,10 +129,10 @@ std::unique_ptr<LabelledSamples> latent_samples(const DataConfig& config, Split 
   const auto train = expand_files("data.train", config.train, config.base);
   const auto val = expand_files("data.val", config.val, config.base);
   check_disjoint(train, val);
-  std::vector<Part> parts;
+  std::vector<LatentPart> parts;
   int64_t total = 0;
   for (const auto& path : split == Split::test && !val.empty() ? val : train) {
-    Part part{io::SafetensorsFile::open(path)};
+    LatentPart part{io::SafetensorsFile::open(path)};
     part.latents = find_tensor(part.file, "latents", path);
     part.labels = find_tensor(part.file, "labels", path);
     check_latents(*part.latents, shape, path);

@@ -10,7 +10,7 @@
 namespace siamese::data {
 namespace {
 
-constexpr float kPi = std::numbers::pi_v<float>;
+constexpr float kScenePi = std::numbers::pi_v<float>;
 
 Outline draw_outline(int kind, Draws& draws) {
   const OutlineKind& what = kOutlines[static_cast<size_t>(kind)];
@@ -47,7 +47,7 @@ Texture draw_texture(Draws& draws) {
   texture.first = draw_color(draws);
   texture.second = halfway(texture.first, draw_color(draws));
   texture.period = 0.12F + 0.03F * static_cast<float>(draws.below(6));
-  texture.angle = kPi / 12 * static_cast<float>(draws.below(12));
+  texture.angle = kScenePi / 12 * static_cast<float>(draws.below(12));
   texture.phase = static_cast<float>(draws.below(16)) / 16;
   return texture;
 }
@@ -76,13 +76,13 @@ Occluder draw_occluder(const Scene& scene, Draws& draws) {
   Occluder occluder;
   occluder.bar = draws.chance(0.5);
   occluder.color = draw_color(draws);
-  const auto direction = static_cast<float>(draws.between(0, 2 * kPi));
+  const auto direction = static_cast<float>(draws.between(0, 2 * kScenePi));
   const auto distance = scene.radius() * static_cast<float>(draws.between(0.5, 1.1));
   occluder.x = scene.x() + distance * std::cos(direction);
   occluder.y = scene.y() + distance * std::sin(direction);
   const auto thickness = static_cast<float>(draws.between(0.025, 0.05));
-  const float angle = occluder.bar ? direction + kPi / 2 + static_cast<float>(draws.between(-0.4, 0.4))
-                                   : static_cast<float>(draws.between(0, kPi));
+  const float angle = occluder.bar ? direction + kScenePi / 2 + static_cast<float>(draws.between(-0.4, 0.4))
+                                   : static_cast<float>(draws.between(0, kScenePi));
   occluder.cosine = std::cos(angle);
   occluder.sine = std::sin(angle);
   if (occluder.bar) {

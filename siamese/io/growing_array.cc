@@ -14,7 +14,7 @@
 namespace siamese::io {
 namespace {
 
-constexpr size_t kHeaderBytes = 128;
+constexpr size_t kArrayHeaderBytes = 128;
 
 std::string_view descr(DType dtype) {
   switch (dtype) {
@@ -33,7 +33,7 @@ std::string_view descr(DType dtype) {
 std::string header(DType dtype, uint64_t count) {
   std::string text = fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({},), }}", descr(dtype), count);
   std::string out("\x93NUMPY\x01\x00\x76\x00", 10);  // version 1.0, 118 bytes follow
-  text.resize(kHeaderBytes - out.size() - 1, ' ');
+  text.resize(kArrayHeaderBytes - out.size() - 1, ' ');
   return out + text + "\n";
 }
 
@@ -45,7 +45,7 @@ GrowingArray::GrowingArray(std::filesystem::path path, DType dtype, uint64_t cou
   if (::access(partial_.c_str(), F_OK) != 0) ::rename(path_.c_str(), partial_.c_str());
   file_ = FileHandle(::open(partial_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
   if (!file_.valid()) throw_system_error("write", partial_, errno);
-  const auto bytes = static_cast<off_t>(kHeaderBytes + count * dtype_size(dtype));
+  const auto bytes = static_cast<off_t>(kArrayHeaderBytes + count * dtype_size(dtype));
   struct stat status {};
   if (::fstat(file_.get(), &status) != 0) throw_system_error("write", partial_, errno);
   if (count > 0 && status.st_size < bytes) {

@@ -11,7 +11,7 @@
 namespace siamese::io {
 namespace {
 
-constexpr size_t kHeaderBytes = 7 * sizeof(int32_t);
+constexpr size_t kModelHeaderBytes = 7 * sizeof(int32_t);
 constexpr uint32_t kLaterMagic = 0x616b3432;  // "ak42": the formats with a version
 
 struct Header {
@@ -24,11 +24,12 @@ struct Header {
 // int32 on disk: every product below stays far below 2^63.
 Header read_header(std::span<const std::byte> bytes, std::string_view name) {
   const auto fail = [&](const std::string& why) { throw DataError(fmt::format("{}: {}", name, why)); };
-  if (bytes.size() < kHeaderBytes) {
-    fail(fmt::format("expected a header of {} bytes (a model of llama2.c), got {} bytes", kHeaderBytes, bytes.size()));
+  if (bytes.size() < kModelHeaderBytes) {
+    fail(fmt::format("expected a header of {} bytes (a model of llama2.c), got {} bytes", kModelHeaderBytes,
+                     bytes.size()));
   }
   std::array<int32_t, 7> numbers{};
-  std::memcpy(numbers.data(), bytes.data(), kHeaderBytes);
+  std::memcpy(numbers.data(), bytes.data(), kModelHeaderBytes);
   if (static_cast<uint32_t>(numbers[0]) == kLaterMagic) {
     fail("expected a file of llama2.c without a version, got one with a version (export it with --version 0)");
   }
@@ -76,7 +77,7 @@ class Walk {
  private:
   std::span<const std::byte> bytes_;
   std::string_view name_;
-  uint64_t at_ = kHeaderBytes;
+  uint64_t at_ = kModelHeaderBytes;
   std::vector<TensorView> tensors_;
 };
 

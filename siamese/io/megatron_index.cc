@@ -12,17 +12,17 @@
 namespace siamese::io {
 namespace {
 
-constexpr std::string_view kMagic("MMIDIDX\0\0", 9);
+constexpr std::string_view kIndexMagic("MMIDIDX\0\0", 9);
 constexpr size_t kVersionAt = 9;
 constexpr size_t kTypeAt = 17;
 constexpr size_t kSequencesAt = 18;
 constexpr size_t kDocumentsAt = 26;
-constexpr size_t kHeaderBytes = 34;
+constexpr size_t kIndexHeaderBytes = 34;
 
 std::filesystem::path index_of(std::filesystem::path tokens) { return tokens.replace_extension(".idx"); }
 
 bool begins_right(const MappedFile& file) {
-  return file.size() >= kMagic.size() && std::memcmp(file.data(), kMagic.data(), kMagic.size()) == 0;
+  return file.size() >= kIndexMagic.size() && std::memcmp(file.data(), kIndexMagic.data(), kIndexMagic.size()) == 0;
 }
 
 template <class T>
@@ -63,7 +63,7 @@ MegatronIndex read_megatron_index(const std::filesystem::path& tokens) {
   const auto path = index_of(tokens);
   const std::string name = path.string();
   const MappedFile file(path);
-  if (!begins_right(file) || file.size() < kHeaderBytes) {
+  if (!begins_right(file) || file.size() < kIndexHeaderBytes) {
     throw DataError(fmt::format("{}: expected a Megatron index (MMIDIDX)", name));
   }
   if (const auto version = load<uint64_t>(file, kVersionAt); version != 1) {
@@ -74,15 +74,15 @@ MegatronIndex read_megatron_index(const std::filesystem::path& tokens) {
   index.sequences = load<uint64_t>(file, kSequencesAt);
   const auto documents = load<uint64_t>(file, kDocumentsAt);
   constexpr uint64_t kPerSequence = sizeof(int32_t) + sizeof(int64_t);
-  const uint64_t body = file.size() - kHeaderBytes;
+  const uint64_t body = file.size() - kIndexHeaderBytes;
   if (index.sequences > body / kPerSequence || documents > body / sizeof(int64_t) ||
       index.sequences * kPerSequence + documents * sizeof(int64_t) != body) {
     throw DataError(fmt::format("{}: counts {} sequences and {} documents, but {} bytes follow its header", name,
                                 index.sequences, documents, body));
   }
-  const size_t offsets_at = kHeaderBytes + index.sequences * sizeof(int32_t);
+  const size_t offsets_at = kIndexHeaderBytes + index.sequences * sizeof(int32_t);
   for (uint64_t i = 0; i < index.sequences; ++i) {
-    const auto length = load<int32_t>(file, kHeaderBytes + i * sizeof(int32_t));
+    const auto length = load<int32_t>(file, kIndexHeaderBytes + i * sizeof(int32_t));
     const auto offset = load<int64_t>(file, offsets_at + i * sizeof(int64_t));
     if (length < 0 || offset < 0 || static_cast<uint64_t>(offset) != index.tokens * dtype_size(index.dtype)) {
       throw DataError(fmt::format("{}: sequence {} of length {} begins at byte {}: expected {}", name, i, length,

@@ -19,7 +19,7 @@ static_assert(std::endian::native == std::endian::little, "stored numbers are re
 
 namespace {
 
-constexpr std::string_view kMagic = "\x93NUMPY";
+constexpr std::string_view kArrayMagic = "\x93NUMPY";
 constexpr size_t kVersionEnd = 8;  // magic, major, minor
 
 std::optional<DType> dtype_from_descr(std::string_view descr) {
@@ -158,7 +158,7 @@ class HeaderParser {
 }  // namespace
 
 bool has_npy_magic(std::span<const std::byte> bytes) {
-  return bytes.size() >= kMagic.size() && std::memcmp(bytes.data(), kMagic.data(), kMagic.size()) == 0;
+  return bytes.size() >= kArrayMagic.size() && std::memcmp(bytes.data(), kArrayMagic.data(), kArrayMagic.size()) == 0;
 }
 
 NpyView parse_npy(std::span<const std::byte> bytes, std::string_view name) {

@@ -15,7 +15,7 @@ namespace {
 
 using nlohmann::json;
 constexpr const char* kMetadataKey = "__metadata__";
-constexpr size_t kLengthBytes = 8;  // before the header; errors name offsets in the file
+constexpr size_t kHeaderOffset = 8;  // before the header; errors name offsets in the file
 
 // Events instead of a tree: a tree would silently keep only the last of two equal keys, and could be nested at will.
 class HeaderHandler : public nlohmann::json_sax<json> {
@@ -124,7 +124,7 @@ class HeaderHandler : public nlohmann::json_sax<json> {
   bool binary(binary_t&) override { return unexpected("binary"); }
 
   bool parse_error(size_t position, const std::string&, const json::exception&) override {
-    fail(fmt::format("the header is not valid JSON near byte {}", kLengthBytes + position));
+    fail(fmt::format("the header is not valid JSON near byte {}", kHeaderOffset + position));
   }
 
  private:
@@ -174,7 +174,7 @@ std::string json_string(const std::string& text) {
 SafetensorsHeader parse_safetensors_header(std::string_view json_text, std::string_view file) {
   // The JSON reader takes a NUL for the end of the text and would not look at what follows.
   if (const size_t nul = json_text.find('\0'); nul != std::string_view::npos) {
-    throw DataError(fmt::format("{}: the header is not valid JSON near byte {}: a NUL", file, kLengthBytes + nul));
+    throw DataError(fmt::format("{}: the header is not valid JSON near byte {}: a NUL", file, kHeaderOffset + nul));
   }
   HeaderHandler handler(file);
   json::sax_parse(json_text.begin(), json_text.end(), &handler);

@@ -9,7 +9,7 @@
 
 #include "hwy/highway.h"
 
-#include "siamese/kernels/row_steps-inl.h"
+#include "siamese/kernels/norm_row-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace siamese::kernels::HWY_NAMESPACE {
@@ -125,23 +125,6 @@ HWY_INLINE WeightedRows mixed(const StreamMix& mix, const float* weights, const 
 }
 
 template <bool kLayer>
-using MixNorm = RowNormAt<kLayer, Presence::unknown, /*kAnyAffine=*/true>;
-
-template <bool kLayer>
-HWY_INLINE void norm_row(MixNorm<kLayer>& norm, int64_t cols, float* row) {
-  const Floats d;
-  RowSums<kLayer> sums;
-  for_each_vector(0, cols, [&](int64_t i, auto access) HWY_ATTR {
-    const auto value = access.load(d, row + i);
-    sums.add(value, value);
-  });
-  norm.set_statistics(sums.total(), cols);
-  for_each_vector(0, cols, [&](int64_t i, auto access) HWY_ATTR {
-    access.store(norm.affine(access, i, norm.normalised(access.load(d, row + i))), d, row + i);
-  });
-}
-
-template <bool kLayer>
 void mix_row(const StreamMix& mix, const StreamMixRows& rows, int64_t row) {
   const int64_t at = row * mix.cols;
   const PerStream<const float> streams = rows_at(rows.streams, at);
@@ -153,33 +136,8 @@ void mix_row(const StreamMix& mix, const StreamMixRows& rows, int64_t row) {
     }
     sum.sum(mix.cols, rows.outputs[static_cast<size_t>(j)] + at);
   }
-  MixNorm<kLayer> norm(mix.norm, row, nullptr);
+  AnyRowNorm<kLayer> norm(mix.norm, row, nullptr);
   if (norm.present()) norm_row(norm, mix.cols, rows.outputs[0] + at);
-}
-
-// The gradient of the row before its norm, in `before`, which comes in as that row itself.
-template <bool kLayer>
-HWY_INLINE void norm_row_backward(MixNorm<kLayer>& norm, const float* dy, const RowNormGradient& gradient, int64_t cols,
-                                  float* before, float* gained) {
-  const Floats d;
-  norm.load_statistics();
-  const AffineGradient<kLayer, true> gradients(gradient, gained);  // overwritten below
-  RowSums<kLayer> sums;
-  for_each_vector(0, cols, [&](int64_t i, auto access) HWY_ATTR {
-    const auto dy_i = access.load(d, dy + i);
-    const auto normed = access.zero_outside(d, norm.normalised(access.load(d, before + i)));
-    const auto g = hn::Mul(dy_i, norm.affine_at(access, i).gain);
-    gradients.store(access, i, gradients.load(access, i), dy_i, normed);
-    access.store(normed, d, before + i);
-    access.store(g, d, gained + i);
-    sums.add(g, normed);
-  });
-  const NormMeans means(sums.total(), cols);
-  for_each_vector(0, cols, [&](int64_t i, auto access) HWY_ATTR {
-    const auto normed = access.load(d, before + i);
-    const auto g = access.load(d, gained + i);
-    access.store(norm.input_gradient(g, normed, means), d, before + i);
-  });
 }
 
 // The outputs whose gradient came, without gaps: the gradient's row and which output it is.
@@ -247,7 +205,7 @@ void mix_row_backward(const StreamMix& mix, const StreamMixGradients& g, int64_t
   const PerStream<const float> streams = rows_at(g.streams, at);
   const float* const matrix = mix.matrix + matrix_at;
   GivenGradients given = given_gradients(mix, g, at);
-  MixNorm<kLayer> norm(mix.norm, row, nullptr);
+  AnyRowNorm<kLayer> norm(mix.norm, row, nullptr);
   if (norm.present() && given.count > 0) {
     mixed(mix, matrix, streams).sum(cols, g.scratch);
     norm_row_backward(norm, given.rows[0], g.norm, cols, g.scratch, g.scratch + cols);

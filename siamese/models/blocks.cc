@@ -59,10 +59,12 @@ SublayerOutput Blocks::computed(const residual::Site& site, const at::Tensor& gi
 }
 
 std::unique_ptr<Stack> make_stack(const nn::Scope& root, const ModelConfig& config) {
-  return std::make_unique<Stack>(
-      root, config.residual,
-      residual::Build{
-          .width = config.width, .blocks = config.blocks, .norm = config.norm_spec(), .modulated = config.modulated()});
+  return std::make_unique<Stack>(root, config.residual,
+                                 residual::Build{.width = config.width,
+                                                 .blocks = config.blocks,
+                                                 .norm = config.norm_spec(),
+                                                 .modulated = config.modulated(),
+                                                 .causal = config.causal()});
 }
 
 double matrix_elements(const nn::Parameters& parameters, std::string_view prefix) {

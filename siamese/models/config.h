@@ -116,6 +116,7 @@ struct ModelConfig {
 
   // What the families differ in, for what serves several.
   bool sees_images() const { return family == Family::vit || family == Family::dit; }
+  bool causal() const { return !sees_images(); }                                // a token sees none of those after it
   bool modulated() const { return family == Family::dit; }                      // shift, scale and gate of each branch
   int64_t expert_count() const { return family == Family::moe ? experts : 0; }  // of a block; 0: a dense FFN
   int64_t grid() const { return image / patch; }                                // patches of a row

@@ -1,5 +1,7 @@
 #include "siamese/residual/pass.h"
 
+#include <algorithm>
+
 #include "siamese/base/check.h"
 
 namespace siamese::residual {
@@ -45,6 +47,35 @@ ops::Junction pass_over(const Streams& streams) {
   pass.y_branch = streams.pending->coefficients.back();
   if (two) pass.x_branch = streams.pending->coefficients[0];
   return pass;
+}
+
+ops::Junction pass_over_first(const Streams& streams) {
+  if (streams.list.empty()) throw UsageError("pass_over_first: expected a stream or more, got none");
+  Streams first;
+  first.rounds_input = streams.rounds_input;
+  first.list = {streams.list[0]};
+  first.pending = streams.pending;
+  if (first.pending) {
+    auto& coefficients = first.pending->coefficients;
+    if (std::any_of(coefficients.begin() + 1, coefficients.end(),
+                    [](double coefficient) { return coefficient != 0; })) {
+      throw UsageError("pass_over_first: expected a pending branch of the first stream alone, got one of several");
+    }
+    coefficients.resize(1);
+  }
+  return pass_over(first);
+}
+
+Streams with_first(const Streams& streams, at::Tensor value) {
+  std::vector<at::Tensor> values = {std::move(value)};
+  for (size_t i = 1; i < streams.list.size(); ++i) values.push_back(streams[i]);
+  return streams.replaced(std::move(values));
+}
+
+Streams deferring_to_first(const Streams& streams, const Branch& branch) {
+  std::vector<double> coefficients(streams.list.size(), 0.0);
+  if (!coefficients.empty()) coefficients[0] = 1;
+  return streams.deferring({branch, std::move(coefficients)});
 }
 
 at::Tensor norm_of_sum(const nn::Norm& norm, const at::Tensor& stream, double skip, const Branch& branch,

@@ -14,16 +14,16 @@ class PreJunction : public Junction {
       : Junction(at), norm_(scope.child("norm"), build.width, build.branch_input_norm()), scale_(scale) {}
 
   ReadResult read(const Streams& streams, Recorder* recorder) const override {
-    ops::Junction pass = pass_over(streams);
+    ops::Junction pass = pass_over_first(streams);
     pass.y_norm = norm_.step();
     pass.input_scale = scale_;
     const ops::JunctionResult made = ops::junction(pass);
     if (recorder != nullptr) record(recorder, "h", made.y, made.input / scale_);
-    return {streams.replaced({made.y}), made.input};
+    return {with_first(streams, made.y), made.input};
   }
 
   Streams write(const Streams& streams, const Branch& branch) const override {
-    return streams.deferring({branch, {1.0}});
+    return deferring_to_first(streams, branch);
   }
 
  private:

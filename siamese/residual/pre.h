@@ -9,7 +9,8 @@ namespace siamese::residual {
 
 Scheme pre_scheme();
 
-// The junction alone, h <- h + G(scale * LN(h)): other schemes use it at some or all of their sites.
+// The junction alone, h <- h + G(scale * LN(h)): other schemes use it at some or all of their sites. h is the first
+// stream; any others stay as they are.
 std::unique_ptr<Junction> pre_junction(const nn::Scope& scope, const Site& site, const Build& build, double scale = 1);
 
 }  // namespace siamese::residual

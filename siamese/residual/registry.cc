@@ -3,15 +3,20 @@
 #include "siamese/base/check.h"
 #include "siamese/base/join.h"
 #include "siamese/base/nearest.h"
+#include "siamese/residual/attn_res.h"
 #include "siamese/residual/deepnorm.h"
+#include "siamese/residual/denseformer.h"
 #include "siamese/residual/embed.h"
 #include "siamese/residual/hc.h"
 #include "siamese/residual/hybrid.h"
 #include "siamese/residual/keel.h"
+#include "siamese/residual/lambda.h"
 #include "siamese/residual/lns.h"
 #include "siamese/residual/mhc.h"
 #include "siamese/residual/mixln.h"
+#include "siamese/residual/mv_split.h"
 #include "siamese/residual/olmo2.h"
+#include "siamese/residual/orthogonal.h"
 #include "siamese/residual/peri.h"
 #include "siamese/residual/post.h"
 #include "siamese/residual/pre.h"
@@ -25,9 +30,11 @@ namespace {
 
 std::vector<Scheme>& list() {
   static std::vector<Scheme> all = {
-      pre_scheme(),      post_scheme(),  embed_scheme(), peri_scheme(),    sandwich_scheme(),  olmo2_scheme(),
-      deepnorm_scheme(), mixln_scheme(), lns_scheme(),   hybrid_scheme(),  resi_dual_scheme(), span_scheme(),
-      keel_scheme(),     hc_scheme(),    mhc_scheme(),   siamese_scheme(),
+      pre_scheme(),       post_scheme(),     embed_scheme(),  peri_scheme(),        sandwich_scheme(),
+      olmo2_scheme(),     deepnorm_scheme(), mixln_scheme(),  lns_scheme(),         hybrid_scheme(),
+      resi_dual_scheme(), span_scheme(),     keel_scheme(),   hc_scheme(),          mhc_scheme(),
+      attn_res_scheme(),  siamese_scheme(),  lambda_scheme(), denseformer_scheme(), orthogonal_scheme(),
+      mv_split_scheme(),
   };
   return all;
 }
@@ -68,7 +75,13 @@ std::string canonical_scheme(const std::string& text) {
 
 std::unique_ptr<Topology> make_topology(const std::string& text, const nn::Scope& scope, const Build& build) {
   const SchemeText parsed = parse_scheme_text(text);
-  return find_scheme(parsed).make(parsed.arguments, scope, build);
+  auto topology = find_scheme(parsed).make(parsed.arguments, scope, build);
+  if (build.causal && topology->mixes_tokens()) {
+    throw UsageError("residual scheme '" + text +
+                     "' looks across all tokens of a sample, and in a causal model (lm, moe) a token would see those "
+                     "after it; expected a scheme that stays within a token, or a model of images (vit, dit)");
+  }
+  return topology;
 }
 
 }  // namespace siamese::residual

@@ -24,6 +24,12 @@ double depth_divisor(DepthScale scale, const Site& site) {
   return 1;
 }
 
+// For a gain that shall not start at 1.
+void start_gain(const nn::Slot& gain, double value) {
+  if (value == 1 || !gain.defined()) return;
+  nn::set_initial(gain, [value](at::Tensor fresh) { fresh.fill_(value); });
+}
+
 class SiameseJunction : public Junction {
  public:
   SiameseJunction(const SiameseOptions& options, const nn::Scope& scope, const Site& at, const Build& build)
@@ -41,6 +47,8 @@ class SiameseJunction : public Junction {
         input_norm_ = nn::Norm(scope.child("input_norm"), build.width, build.branch_input_norm());
       }
     }
+    start_gain(raw_x ? x_scale_ : x_norm_.gain(), options.gain_x);
+    start_gain(y_norm_.gain(), options.gain_y);
   }
 
   ReadResult read(const Streams& streams, Recorder* recorder) const override {
@@ -81,6 +89,8 @@ class Siamese : public Topology {
     if (options.form == SiameseForm::read) x_norm_ = nn::Norm(close.child("x_norm"), build.width, build.norm);
     y_norm_ = nn::Norm(close.child("y_norm"), build.width, build.norm);
     if (options.final_norm && !build.modulated) final_norm_ = nn::Norm(close.child("norm"), build.width, build.norm);
+    start_gain(x_norm_.gain(), options.gain_x);
+    start_gain(y_norm_.gain(), options.gain_y);
   }
 
   Streams open(const at::Tensor& embedding) const override { return {{{"X", embedding}, {"Y", embedding}}, {}, {}}; }
@@ -120,6 +130,12 @@ void SiameseOptions::check() const {
         "siamese(x=hybrid, form=write): x=hybrid exists in the read form only: between blocks its X is not normalised "
         "at all, so there is no write to move the norm to");
   }
+  for (const auto& [key, gain] : {std::pair{"siamese.gain_x", gain_x}, std::pair{"siamese.gain_y", gain_y}}) {
+    if (gain != 0) check_factor(key, gain);
+  }
+  if (gain_x == 0 && gain_y == 0) {
+    throw UsageError("siamese(gain_x=0, gain_y=0): expected one of them above 0: no branch would see anything");
+  }
 }
 
 Scheme siamese_scheme() {
@@ -141,7 +157,8 @@ x=hybrid (form=read), attention with RMSNorm on each head of q, k and v, c1 lear
   X  <- P_f(X);   O = F_l( I_f( X + Q_f(Y) ) );   X <- X + O / c_l;   Y <- Y + O
   output = F( P(X) + Q(Y) )
 I_i only with input_norm, F only with final_norm
-c_i by depth_scale: block sqrt(2(l+1)), sublayer sqrt(i+1), layer sqrt(l+1), none 1; block l and site i from 0)"},
+c_i by depth_scale: block sqrt(2(l+1)), sublayer sqrt(i+1), layer sqrt(l+1), none 1; block l and site i from 0
+init: gains 1; gain_x: those of all P and c1, gain_y: those of all Q)"},
       [](const SiameseOptions& options, const nn::Scope& scope, const Build& build) {
         return std::make_unique<Siamese>(options, scope, build);
       });

@@ -16,6 +16,8 @@
 // norm that X lacks there:
 //   attention read   branch input = c1_l * X + Q_a(Y);   X stays as it is
 //   FFN read         X <- P_f(X);   branch input = I_f( X + Q_f(Y) )
+// gain_x is where the gains of X's norms start (every P_i, P at the close, and c1), gain_y those of Y's (every Q_i and
+// Q); 1 as published. I_i and F always start at 1: they act on the sum of both.
 // Six norms a block (x=hybrid: four, three over heads, c1) and three at the end.
 #pragma once
 
@@ -33,6 +35,8 @@ struct SiameseOptions {
   bool input_norm = true;
   DepthScale depth_scale = DepthScale::block;
   bool final_norm = true;
+  double gain_x = 1;
+  double gain_y = 1;
 
   template <class Self, class Visit>
   static void fields(Self& self, Visit&& visit) {
@@ -41,6 +45,8 @@ struct SiameseOptions {
     visit("input_norm", self.input_norm, "normalise the merged sum before the branch (Normalized Input)");
     visit("depth_scale", self.depth_scale, "what damps the branch on its way into X (Depth-wise Scaling)");
     visit("final_norm", self.final_norm, "normalise the merged sum at the end; default false for form=write");
+    visit("gain_x", self.gain_x, "where the gains of X's norms (and c1) start");
+    visit("gain_y", self.gain_y, "where the gains of Y's norms start");
   }
   SiameseOptions defaults() const;
   void check() const;

@@ -34,6 +34,16 @@ Streams Streams::replaced(std::vector<at::Tensor> values) const {
   return next;
 }
 
+Streams Streams::with(std::string name, at::Tensor value) const {
+  if (pending)
+    throw UsageError("streams: with " + name + ": expected no pending branch, got one that was not read yet");
+  Streams next;
+  next.rounds_input = rounds_input;
+  next.list = list;
+  next.list.push_back({std::move(name), std::move(value)});
+  return next;
+}
+
 Streams Streams::deferring(Pending deferred) const {
   if (pending) throw UsageError("streams: deferring: expected no pending branch, got one that was not read yet");
   const size_t count = deferred.coefficients.size();

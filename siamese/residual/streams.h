@@ -48,6 +48,9 @@ struct Streams {
 
   // The same streams with other values, nothing pending. UsageError when their number differs.
   Streams replaced(std::vector<at::Tensor> values) const;
+  // The same streams and one more at the end: a scheme may gain streams on its way down, or lose them (topology.h).
+  // UsageError when a branch is pending, whose coefficients are one for each stream.
+  Streams with(std::string name, at::Tensor value) const;
   // The same streams with `pending` deferred. UsageError when a branch is pending already, or when there is not one
   // coefficient for each stream.
   Streams deferring(Pending pending) const;

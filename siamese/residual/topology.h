@@ -4,6 +4,8 @@
 //   write  streams, branch -> streams           (junction)
 //   close  streams -> final hidden state        (topology)
 // One loop (models/stack) serves every scheme and family: for each site read, run the sublayer, write.
+// How many streams there are, and their names, may differ from place to place (span, attn_res), but only by the place:
+// a scheme and a depth decide it, never a tensor. Whoever carries streams asks them (streams.h, StreamsLayout).
 #pragma once
 
 #include <memory>
@@ -64,6 +66,8 @@ struct Build {
   // The family modulates what read returns and brings its own final norm (DiT): then a norm whose output is the branch
   // input has no gain or shift, and close leaves out a norm that acts on the whole result.
   bool modulated = false;
+  // A token sees none of those after it: a scheme that looks across the tokens of a sample is refused.
+  bool causal = false;
 
   nn::NormSpec branch_input_norm() const {
     nn::NormSpec spec = norm;
@@ -87,6 +91,9 @@ class Topology {
   virtual Streams open(const at::Tensor& embedding) const = 0;
   virtual std::unique_ptr<Junction> junction(const nn::Scope& scope, const Site& site) const = 0;
   virtual at::Tensor close(const Streams& streams) const = 0;
+
+  // Whether a token's streams depend, outside of the branches, on other tokens of its sample (its first dimension).
+  virtual bool mixes_tokens() const { return false; }
 
   // Hints, where a scheme reaches inside a branch.
   virtual nn::AttentionNorm attention_norm(const Site&) const { return nn::AttentionNorm::none; }

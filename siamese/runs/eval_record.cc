@@ -13,7 +13,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr const char* kKind = "eval";
+constexpr const char* kEvalKind = "eval";
 
 Json answers_json(const Answers& answers) { return {{"correct", answers.correct}, {"count", answers.count}}; }
 
@@ -162,11 +162,11 @@ std::string to_line(const EvalRecord& record) {
     line["prompts"].push_back({{"prompt", made.prompt}, {"text", made.text}});
   }
   if (record.averaged) line["averaged"] = true;
-  return sealed_line(kKind, line);
+  return sealed_line(kEvalKind, line);
 }
 
 EvalRecord read_eval(std::string_view line, const std::string& where, Notes* notes) {
-  const Json object = open_line(line, kKind, where);
+  const Json object = open_line(line, kEvalKind, where);
   const Fields fields(object, where, notes);
   EvalRecord record;
   record.step = fields.whole("step");

@@ -14,7 +14,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr const char* kKind = "result";
+constexpr const char* kResultKind = "result";
 
 // Five digits are more than a curve shows; the numbers of the tables stay whole.
 Json rounded(const std::vector<double>& values) {
@@ -142,11 +142,11 @@ std::string to_line(const RecordLine& line) {
   object["curve"] = {{"steps", summary.curve.last_step},
                      {"loss", rounded(summary.curve.loss)},
                      {"grad_norm", rounded(summary.curve.grad_norm)}};
-  return sealed_line(kKind, object);
+  return sealed_line(kResultKind, object);
 }
 
 RecordLine read_record_line(std::string_view text, const std::string& where) {
-  const Json object = open_line(text, kKind, where);
+  const Json object = open_line(text, kResultKind, where);
   const Fields fields(object, where);
   if (!fields.has("schema")) fields.wrong("schema", fmt::format("1 or {}", kSchema));
   RecordLine line{.sweep = fields.text("sweep"),

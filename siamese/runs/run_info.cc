@@ -17,7 +17,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr const char* kKind = "run";
+constexpr const char* kRunKind = "run";
 
 // 0.1.0 wrote no `kind`: its run.json is known by its keys.
 void check_keys(const Fields& fields) {
@@ -36,7 +36,7 @@ void check_is_ours(const Fields& fields) {
   if (fields.has("schema") && fields.whole("schema") != 1 && fields.whole("schema") != kSchema) {
     fields.wrong("schema", fmt::format("1 or {}", kSchema));
   }
-  if (fields.has("kind") && (!fields.at("kind").is_string() || fields.text("kind") != kKind)) {
+  if (fields.has("kind") && (!fields.at("kind").is_string() || fields.text("kind") != kRunKind)) {
     fields.wrong("kind", "'run'");
   }
   if (fields.notes() == nullptr) check_keys(fields);
@@ -46,7 +46,7 @@ void check_is_ours(const Fields& fields) {
 
 std::string to_json(const RunInfo& info) {
   Json json = {{"schema", kSchema},
-               {"kind", kKind},
+               {"kind", kRunKind},
                {"id", info.id},
                {"status", std::string(enum_text(info.status))},
                {"scheme", info.scheme},

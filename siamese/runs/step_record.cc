@@ -14,7 +14,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr const char* kKind = "step";
+constexpr const char* kStepKind = "step";
 
 double rounded(double value, double digits) { return std::round(value * digits) / digits; }
 
@@ -95,11 +95,11 @@ std::string to_line(const StepRecord& record) {
     line["experts"].push_back({{"block", block.block}, {"load", shares}});
   }
   for (const SiteRecord& site : record.sites) line["sites"].push_back(site_json(site));
-  return sealed_line(kKind, line);
+  return sealed_line(kStepKind, line);
 }
 
 StepRecord read_step(std::string_view line, const std::string& where, Notes* notes) {
-  const Json object = open_line(line, kKind, where);
+  const Json object = open_line(line, kStepKind, where);
   const Fields fields(object, where, notes);
   StepRecord record;
   record.step = fields.whole("step");

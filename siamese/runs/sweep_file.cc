@@ -15,7 +15,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr const char* kKind = "sweep";
+constexpr const char* kSweepKind = "sweep";
 
 SweepEntry read_entry(const Json& object, const std::string& where) {
   const Fields fields(object, where);
@@ -30,7 +30,7 @@ SweepEntry read_entry(const Json& object, const std::string& where) {
 }  // namespace
 
 std::string to_json(const SweepFile& sweep) {
-  Json json = {{"schema", kSchema}, {"kind", kKind}, {"name", sweep.name}};
+  Json json = {{"schema", kSchema}, {"kind", kSweepKind}, {"name", sweep.name}};
   auto& runs = json["runs"] = Json::array();
   for (const SweepEntry& run : sweep.runs) {
     runs.push_back({{"dir", run.dir}, {"variant", run.variant}, {"lr", run.lr}});
@@ -45,7 +45,7 @@ SweepFile read_sweep_file(std::string_view text, const std::string& where) {
   if (fields.has("schema") && fields.whole("schema") != 1 && fields.whole("schema") != kSchema) {
     fields.wrong("schema", fmt::format("1 or {}", kSchema));
   }
-  if (fields.has("kind") && fields.text("kind") != kKind) fields.wrong("kind", "'sweep'");
+  if (fields.has("kind") && fields.text("kind") != kSweepKind) fields.wrong("kind", "'sweep'");
   SweepFile sweep;
   fields.take("name", sweep.name);
   for (const Json& run : fields.list("runs")) sweep.runs.push_back(read_entry(run, where + ": runs"));

@@ -55,9 +55,10 @@ int64_t micro_batches(const TrainConfig& train) { return train.batch / train.mic
 void check_ranks(const TrainConfig& train, int ranks) {
   const int64_t most = micro_batches(train);
   if (ranks <= most) return;
-  throw UsageError("expected at most " + std::to_string(most) + " ranks, one for each micro-batch (train.batch " +
-                   std::to_string(train.batch) + ", train.micro_batch " + std::to_string(train.micro_batch) +
-                   "), got " + std::to_string(ranks));
+  throw UsageError("expected at most " + std::to_string(most) + (most == 1 ? " rank" : " ranks") +
+                   ", one for each micro-batch (train.batch " + std::to_string(train.batch) + ", train.micro_batch " +
+                   std::to_string(train.micro_batch) + "), got " + std::to_string(ranks) +
+                   ": a smaller train.micro_batch makes more of them");
 }
 
 // Numbers of a tensor in the hands of `exchange`, which sees a span of them on the host.

@@ -13,6 +13,8 @@
 #include "siamese/config/fields.h"
 #include "siamese/models/registry.h"
 #include "siamese/models/stack.h"
+#include "siamese/residual/lambda.h"
+#include "siamese/residual/mhc.h"
 #include "siamese/residual/mixln.h"
 #include "siamese/residual/siamese.h"
 
@@ -47,8 +49,15 @@ std::optional<Given> give_lns(const Place& place, const nn::Parameters&) {
   return Given{Origin::scaled, std::sqrt(static_cast<double>(place.site->block + 1))};
 }
 
-// Hyper-connections start as Pre-Norm: n equal streams, whose sum the last norm sees.
-std::optional<Given> give_hc(const Place& place, const nn::Parameters&) {
+// r = 1, m = 0 and beta = 0 leave the Pre-Norm block.
+std::optional<Given> give_lambda(const Place& place, const nn::Parameters&) {
+  if (place.part == "norm") return Given{Origin::copied};
+  return Given{place.part == "scale" ? Origin::one : Origin::zero};
+}
+
+// Hyper-connections start as Pre-Norm: n equal streams, whose sum the last norm sees. So do attention residuals, the
+// mean of their sources, of which every norm takes out the factor, and averages that are the last output alone.
+std::optional<Given> give_norms(const Place& place, const nn::Parameters&) {
   return Given{place.part == "norm" ? Origin::copied : Origin::fresh};
 }
 
@@ -78,6 +87,18 @@ std::string check_post_blocks(const residual::SchemeText& scheme, int64_t blocks
          " blocks are Post-Norm, whose norms lie on the residual path; use post=0";
 }
 
+std::string check_raw_embedding(const residual::SchemeText& scheme, int64_t) {
+  const auto options = residual::parse_options<residual::LambdaOptions>(scheme.name, scheme.arguments);
+  return options.embed_norm ? "it normalises the embedding, and Pre-Norm's stream begins raw; use embed_norm=false"
+                            : "";
+}
+
+// With phi = 0 and b_post = 0 every stream is written alike, and rows of the mixing matrix add up to 1.
+std::string check_equal_streams(const residual::SchemeText& scheme, int64_t) {
+  const auto options = residual::parse_options<residual::MhcOptions>(scheme.name, scheme.arguments);
+  return options.init == residual::MhcInit::single ? "" : "with init=xavier its streams part at once; use init=single";
+}
+
 constexpr std::string_view kOnThePath = "its norms lie on the residual path, where Pre-Norm's stream runs raw";
 constexpr std::string_view kOnTheBranch = "it normalises what a branch returns, which Pre-Norm adds as it is";
 
@@ -94,8 +115,13 @@ constexpr SchemeRule kSchemeRules[] = {
     {"siamese", "", give_siamese, true, check_form},
     {"mixln", "", give_pre, true, check_post_blocks},
     {"lns", "", give_lns},
-    {"hc", "", give_hc, /*exact=*/false},
-    {"mhc", "its stream mixing starts only close to Pre-Norm, not equal to it; hc starts equal"},
+    {"hc", "", give_norms, /*exact=*/false},
+    {"mhc", "", give_norms, /*exact=*/false, check_equal_streams},
+    {"attn_res", "", give_norms, /*exact=*/false},
+    {"lambda", "", give_lambda, true, check_raw_embedding},
+    {"denseformer", "", give_norms},
+    {"orthogonal", "it adds only what of a branch is orthogonal to the stream, and Pre-Norm adds all of it"},
+    {"mv_split", "the mean of a branch takes the place of a share of the stream's mean, and Pre-Norm adds it whole"},
     {"embed", "it normalises the embedding, and Pre-Norm's stream begins raw"},
     {"post", kOnThePath},
     {"deepnorm", kOnThePath},
@@ -241,9 +267,10 @@ Upcycled upcycle(const LoadedModel& source, const std::string& scheme) {
       models::make_model(result.config.model, result.config.init, result.config.train.seed,
                          parameters.options().device(), c10::typeMetaToScalarType(parameters.options().dtype()));
   result.filled = fill(*result.model, parameters, rule.give, before.blocks);
-  // A gain of 1 stands before a second norm.
-  result.exact = rule.exact && std::none_of(result.filled.begin(), result.filled.end(),
-                                            [](const auto& filled) { return filled.origin == Origin::one; });
+  // A norm's gain of 1 stands before a second norm.
+  result.exact = rule.exact && std::none_of(result.filled.begin(), result.filled.end(), [](const auto& filled) {
+                   return filled.origin == Origin::one && filled.name.ends_with("norm.weight");
+                 });
   return result;
 }
 

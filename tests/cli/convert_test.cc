@@ -10,7 +10,7 @@
 namespace siamese::cli {
 namespace {
 
-using nlohmann::json;
+using Json = nlohmann::json;
 
 class ConvertVerb : public CommandTest {
  protected:
@@ -49,15 +49,15 @@ class ConvertVerb : public CommandTest {
     const CommandResult result = run(tiny + "--quiet --out " + out + " " + overrides);
     ASSERT_EQ(result.exit_code, 0) << result.error;
   }
-  json converted(const std::string& arguments) const {
+  Json converted(const std::string& arguments) const {
     const CommandResult result = run("convert " + arguments + " --json");
     EXPECT_EQ(result.exit_code, 0) << arguments << "\n" << result.error;
-    return result.exit_code == 0 ? json::parse(result.out) : json::object();
+    return result.exit_code == 0 ? Json::parse(result.out) : Json::object();
   }
   std::string eval_of(const std::string& name) const {
     const CommandResult result = run("eval " + name + " --json");
     EXPECT_EQ(result.exit_code, 0) << name << result.error;
-    json found = result.exit_code == 0 ? json::parse(result.out) : json::object();
+    Json found = result.exit_code == 0 ? Json::parse(result.out) : Json::object();
     found.erase("step");      // a folder of weights has none
     found.erase("checksum");  // of a line that says the step
     return found.dump();
@@ -75,9 +75,9 @@ TEST_F(ConvertVerb, ARunGoesOutAndComesBack) {
   for (const auto& [layout, model] : cases) {
     const std::string name(layout);
     train(model, "run-" + name);
-    const json out = converted("run-" + name + " --from siamese --to " + name + " -o out-" + name);
+    const Json out = converted("run-" + name + " --from siamese --to " + name + " -o out-" + name);
     EXPECT_EQ(out["source"], "run-" + name + "/step6/model.safetensors");
-    EXPECT_EQ(out["assumed"], json::array());
+    EXPECT_EQ(out["assumed"], Json::array());
     EXPECT_EQ(metadata("out-" + name).at("layout"), name);
     EXPECT_EQ(metadata("out-" + name).at("format"), "pt");
     EXPECT_EQ(exists("out-" + name + "/config.json"), name.starts_with("hf"));
@@ -99,8 +99,8 @@ TEST_F(ConvertVerb, ARunGoesOutAndComesBack) {
       std::filesystem::create_directories(folder / ("bare-" + name));
       put_bare("out-" + name, "bare-" + name + "/model.safetensors");
       std::filesystem::copy(folder / ("out-" + name) / "config.json", folder / ("bare-" + name) / "config.json");
-      const json bare = converted("bare-" + name + " --from " + name + " --to siamese -o stranger-" + name);
-      EXPECT_EQ(bare["assumed"], json::array()) << bare;
+      const Json bare = converted("bare-" + name + " --from " + name + " --to siamese -o stranger-" + name);
+      EXPECT_EQ(bare["assumed"], Json::array()) << bare;
       EXPECT_EQ(contents("stranger-" + name), contents("run-" + name + "/step6")) << name;
       const std::string config = read("stranger-" + name + "/config.yaml");
       EXPECT_EQ(config.substr(0, config.find("init:")),
@@ -114,7 +114,7 @@ TEST_F(ConvertVerb, AFolderForTransformersCarriesItsCodeAndTokenizer) {
   train("model.residual=pre", "run");
   write("run/step6/tokenizer.json", "{\"version\": \"1.0\"}");
   converted("run --from siamese --to hf -o out");
-  const json config = json::parse(read("out/config.json"));
+  const Json config = Json::parse(read("out/config.json"));
   EXPECT_EQ(config["auto_map"]["AutoConfig"], "configuration_siamese.SiameseConfig");
   EXPECT_EQ(config["auto_map"]["AutoModelForCausalLM"], "modeling_siamese.SiameseForCausalLM");
   EXPECT_EQ(config["model"]["residual"], "pre");
@@ -183,9 +183,9 @@ TEST_F(ConvertVerb, ShardsAndOneFile) {
   EXPECT_EQ(contents("one.safetensors"), contents("shards"));
   EXPECT_NE(contents("one.safetensors"), contents("other.safetensors"));
   // A file of ours stands alone: its metadata has the model.
-  const json back = converted("one.safetensors --from hf-llama --to siamese -o back");
-  EXPECT_EQ(back["assumed"], json::array());
-  EXPECT_EQ(back["dtypes"], json({{"F32", contents("run/step6").size()}}));
+  const Json back = converted("one.safetensors --from hf-llama --to siamese -o back");
+  EXPECT_EQ(back["assumed"], Json::array());
+  EXPECT_EQ(back["dtypes"], Json({{"F32", contents("run/step6").size()}}));
   EXPECT_EQ(contents("back"), contents("run/step6"));
   converted("shards/model.safetensors.index.json --from hf-llama --to siamese -o back --overwrite --shard-size 1KiB");
   EXPECT_EQ(contents("back"), contents("run/step6"));
@@ -215,7 +215,7 @@ TEST_F(ConvertVerb, WhoSaysWhat) {
   put("bare/model.safetensors", contents("out"), {{"model", "norm_eps: 0.006\n"}});
   EXPECT_EQ(eps("model.heads=2 model.rope_theta=10000"), "0.006");
   write("bare/config.json", R"({"model_type": "llama", "num_attention_heads": 2, "rms_norm_eps": 0.004})");
-  const json said = converted("bare --from hf-llama --to siamese -o in --overwrite");
+  const Json said = converted("bare --from hf-llama --to siamese -o in --overwrite");
   ASSERT_EQ(said["assumed"].size(), 2U) << said;
   EXPECT_EQ(said["assumed"][0]["key"], "model.rope_theta");
   EXPECT_EQ(said["assumed"][1]["key"], "model.context");
@@ -332,11 +332,11 @@ TEST_F(ConvertVerb, SaysWhatAFileWouldMeanElsewhere) {
             std::string::npos);
   // Names that only one layout has tell it, and its scheme, also without metadata.
   put("bare_lm.safetensors", contents("lm.safetensors"), {});
-  const json seen = json::parse(run("inspect --json bare_lm.safetensors").out);
+  const Json seen = Json::parse(run("inspect --json bare_lm.safetensors").out);
   EXPECT_EQ(seen["layout"], "official-lm");
   EXPECT_EQ(seen["residual"], "siamese(x=hybrid)");
   put("bare_llama.safetensors", contents("out.safetensors"), {});
-  EXPECT_EQ(json::parse(run("inspect --json bare_llama.safetensors").out)["layout"], "hf-llama");
+  EXPECT_EQ(Json::parse(run("inspect --json bare_llama.safetensors").out)["layout"], "hf-llama");
   // Shards are weights alone as well.
   converted("run --from siamese --to siamese -o shards --shard-size 1KiB");
   expect_refusal("resume shards", 3, "nothing to resume");

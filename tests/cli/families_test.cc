@@ -11,12 +11,12 @@
 namespace siamese::cli {
 namespace {
 
-using nlohmann::json;
+using Json = nlohmann::json;
 
 class Families : public CommandTest {
  protected:
   // Trains a recipe for three steps; then evaluates, resumes and reports it. Returns the run's part of the report.
-  json whole_way(const std::string& recipe, const std::string& overrides = "") const {
+  Json whole_way(const std::string& recipe, const std::string& overrides = "") const {
     const std::string name = recipe.substr(0, recipe.find('-'));
     train(recipe, name, overrides);
     expect_own_evaluation(name);
@@ -28,13 +28,13 @@ class Families : public CommandTest {
     const std::string page = read(name + "/report.html");
     const std::string open = "<script type=\"application/json\" id=\"report-data\">";
     const size_t from = page.find(open) + open.size();
-    const json data = json::parse(page.substr(from, page.find("</script>", from) - from), nullptr, false);
-    if (!data.is_object() || data.value("runs", json()).size() != 1) {
+    const Json data = Json::parse(page.substr(from, page.find("</script>", from) - from), nullptr, false);
+    if (!data.is_object() || data.value("runs", Json()).size() != 1) {
       ADD_FAILURE() << "no run in the report";
-      return json::object();
+      return Json::object();
     }
     EXPECT_EQ(data["runs"][0]["family"], name);
-    EXPECT_EQ(data["runs"][0]["notes"], json::array());
+    EXPECT_EQ(data["runs"][0]["notes"], Json::array());
     return data["runs"][0];
   }
 
@@ -53,16 +53,16 @@ class Families : public CommandTest {
     ASSERT_EQ(result.exit_code, 0) << result.error;
     std::string last = read(name + "/eval.jsonl");
     last.pop_back();
-    json expected = json::parse(last.substr(last.rfind('\n') + 1));
+    Json expected = Json::parse(last.substr(last.rfind('\n') + 1));
     expected.erase("samples");  // `eval` draws none without a classifier
-    json said = json::parse(result.out);
-    for (json* const line : {&said, &expected}) line->erase("checksum");  // of a line with its samples
+    Json said = Json::parse(result.out);
+    for (Json* const line : {&said, &expected}) line->erase("checksum");  // of a line with its samples
     EXPECT_EQ(said, expected);
   }
 };
 
 TEST_F(Families, MixtureOfExperts) {
-  const json shown = whole_way("moe-micro", "data.digits=1 eval.problems=1 train.record_every=2");
+  const Json shown = whole_way("moe-micro", "data.digits=1 eval.problems=1 train.record_every=2");
   EXPECT_EQ(shown["experts"].size(), 2U);  // steps 1 and 2
   EXPECT_EQ(shown["experts"][1]["loads"][0].size(), 8U);
   for (const char* const key : {"balance_loss", "router_z_loss", "expert_max_load"}) {
@@ -75,7 +75,7 @@ TEST_F(Families, MixtureOfExperts) {
 }
 
 TEST_F(Families, VisionTransformer) {
-  const json shown = whole_way("vit-micro");
+  const Json shown = whole_way("vit-micro");
   EXPECT_EQ(shown["confusion"]["classes"].size(), 12U);
   EXPECT_EQ(shown["confusion"]["counts"].size(), 12U);
   EXPECT_TRUE(shown["measures"].contains("top1"));
@@ -90,7 +90,7 @@ TEST_F(Families, VisionTransformer) {
 }
 
 TEST_F(Families, DiffusionTransformer) {
-  const json shown = whole_way("dit-micro", "eval.samples=5 eval.sampler_steps=3");
+  const Json shown = whole_way("dit-micro", "eval.samples=5 eval.sampler_steps=3");
   EXPECT_TRUE(shown.contains("mse") && shown.contains("vlb"));
   ASSERT_EQ(shown["evals"].size(), 2U);
   EXPECT_TRUE(shown["evals"][1]["samples"]["grid"].get<std::string>().starts_with("data:image/png;base64,"));
@@ -146,7 +146,7 @@ TEST_F(Families, AClassifierJudgesSamples) {
   const CommandResult judged =
       run("eval dit eval.classifier=vit eval.samples=16 eval.sampler_steps=2 eval.batches=4 --json");
   ASSERT_EQ(judged.exit_code, 0) << judged.error;
-  const json samples = json::parse(judged.out).at("samples");
+  const Json samples = Json::parse(judged.out).at("samples");
   EXPECT_EQ(samples["count"], 16);
   EXPECT_EQ(samples["classifier"], "vit");
   EXPECT_GT(samples.at("feature_distance").get<double>(), 0);

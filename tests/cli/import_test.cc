@@ -7,7 +7,7 @@
 namespace siamese::cli {
 namespace {
 
-using nlohmann::json;
+using Json = nlohmann::json;
 
 class Import : public CommandTest {
  protected:
@@ -27,9 +27,9 @@ class Import : public CommandTest {
 TEST_F(Import, TheLayoutIsTold) {
   make_run("model.qkv_bias=true model.norm_eps=1e-6");
   ok("convert run --to hf-qwen2 -o there");
-  EXPECT_EQ(json::parse(read("there/config.json")).at("model_type"), "qwen2");
+  EXPECT_EQ(Json::parse(read("there/config.json")).at("model_type"), "qwen2");
   std::filesystem::remove(folder / "there" / "config.yaml");
-  const json back = json::parse(ok("convert there --to siamese -o back --json").out);
+  const Json back = Json::parse(ok("convert there --to siamese -o back --json").out);
   EXPECT_EQ(back.at("from"), "hf-qwen2");
   EXPECT_EQ(said("back"), said("run"));
   expect_refusal("convert there --from hf-llama --to siamese -o more", 2, "--from");
@@ -37,10 +37,10 @@ TEST_F(Import, TheLayoutIsTold) {
 
 TEST_F(Import, OtherTypes) {
   make_run();
-  const json report = json::parse(ok("convert run --to hf-llama -o half --dtype bfloat16 --json").out);
+  const Json report = Json::parse(ok("convert run --to hf-llama -o half --dtype bfloat16 --json").out);
   ASSERT_EQ(report.at("dtypes").size(), 1U);
   EXPECT_TRUE(report.at("dtypes").contains("BF16"));
-  EXPECT_EQ(json::parse(read("half/config.json")).at("torch_dtype"), "bfloat16");
+  EXPECT_EQ(Json::parse(read("half/config.json")).at("torch_dtype"), "bfloat16");
   // Wider again, they are the rounded numbers; narrower once more, the same bits.
   ok("convert half --to siamese -o wide --dtype float32");
   ok("convert wide --to hf-llama -o again --dtype bfloat16");
@@ -51,7 +51,7 @@ TEST_F(Import, OtherTypes) {
 TEST_F(Import, ScaledFrequenciesGoAlong) {
   make_run("'model.rope_scaling=llama3(factor=4, context=16)'");
   ok("convert run --to hf-llama -o there");
-  const json rope = json::parse(read("there/config.json")).at("rope_parameters");
+  const Json rope = Json::parse(read("there/config.json")).at("rope_parameters");
   EXPECT_EQ(rope.at("rope_type"), "llama3");
   EXPECT_EQ(rope.at("factor"), 4);
   EXPECT_EQ(rope.at("original_max_position_embeddings"), 16);
@@ -65,7 +65,7 @@ TEST_F(Import, ScaledFrequenciesGoAlong) {
 TEST_F(Import, AWindowGoesThereAndBack) {
   make_run("model.context=24 model.window=5");
   ok("convert run --to hf-mistral -o there");
-  EXPECT_EQ(json::parse(read("there/config.json")).at("sliding_window"), 5);
+  EXPECT_EQ(Json::parse(read("there/config.json")).at("sliding_window"), 5);
   std::filesystem::remove(folder / "there" / "config.yaml");
   ok("convert there --to siamese -o back");
   EXPECT_NE(read("back/config.yaml").find("window: 5"), std::string::npos);
@@ -78,7 +78,7 @@ TEST_F(Import, AWindowGoesThereAndBack) {
 TEST_F(Import, AWindowOfSomeBlocksLimitsTheContext) {
   make_run("model.context=24 model.qkv_bias=true model.norm_eps=1e-6");
   ok("convert run --to hf-qwen2 -o there");
-  json config = json::parse(read("there/config.json"));
+  Json config = Json::parse(read("there/config.json"));
   EXPECT_TRUE(config.at("sliding_window").is_null());
   config["use_sliding_window"] = true;
   config["sliding_window"] = 16;
@@ -98,7 +98,7 @@ TEST_F(Import, ModelsOfLlama2c) {
   const std::string file = read("meta.safetensors");
   uint64_t length = 0;
   std::memcpy(&length, file.data(), 8);
-  const json header = json::parse(file.substr(8, length));
+  const Json header = Json::parse(file.substr(8, length));
   const auto bytes = [&](const std::string& name) {
     const auto at = header.at(name).at("data_offsets").get<std::vector<size_t>>();
     return file.substr(8 + length + at[0], at[1] - at[0]);

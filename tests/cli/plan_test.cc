@@ -72,6 +72,7 @@ TEST_F(Plan, Refusals) {
   expect_refusal("plan bench/s --link 25GB", 2, "--link: expected a rate such as 25GB/s or 800MB/s, got '25GB'");
   expect_refusal("plan bench/s --device-flops fast", 2, "--device-flops: expected operations a second");
   expect_refusal("plan bench/s --devices 0", 2, "--devices");
+  expect_refusal("plan bench/s --device-memory 80", 2, "--device-memory: expected a size such as 80GB, got '80'");
   expect_refusal("plan nothing", 2, "nothing");
 }
 

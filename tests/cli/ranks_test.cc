@@ -160,10 +160,18 @@ TEST_F(UnderMpi, MoreRanksThanMicroBatches) {
   const CommandResult result = run(tiny + "train.micro_batch=2 --quiet --out x", ranks(3));
   EXPECT_EQ(result.exit_code, 2) << result.error;
   EXPECT_NE(result.error.find("siamese: expected at most 2 ranks, one for each micro-batch (train.batch 4, "
-                              "train.micro_batch 2), got 3\n"),
+                              "train.micro_batch 2), got 3: a smaller train.micro_batch makes more of them\n"),
             std::string::npos)
       << result.error;
   EXPECT_FALSE(exists("x"));
+}
+
+// Started by its bare name, as an installed program is: what MPI needs lies beside it all the same.
+TEST_F(UnderMpi, FromPath) {
+  const std::filesystem::path program = SIAMESE_BINARY;
+  const std::string by_name = " sh -c 'exec " + program.filename().string() + " \"$@\"'";  // $0 is the whole path
+  expect_ok(train + "train.steps=1 --out x",
+            "PATH='" + program.parent_path().string() + "':$PATH " + ranks(2) + by_name);
 }
 
 // Held-out samples and requests are shared out; what comes out is one process's, to the bit.

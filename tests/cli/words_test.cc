@@ -7,7 +7,7 @@
 namespace siamese::cli {
 namespace {
 
-using nlohmann::json;
+using Json = nlohmann::json;
 
 class WordsVerb : public CommandTest {
  protected:
@@ -34,9 +34,9 @@ TEST_F(WordsVerb, ARunKeepsItsTokenizer) {
   const std::string tokenizer = read("t.json");
   EXPECT_EQ(read("run/tokenizer.json"), tokenizer);
   EXPECT_EQ(read("run/step4/tokenizer.json"), tokenizer);
-  const json state = json::parse(read("run/step4/trainer.json"));
-  EXPECT_EQ(state.at("files"), json({"tokenizer.json"}));
-  EXPECT_EQ(state.at("tokenizer"), json::parse(ok("tokenizer info t.json --json").out).at("hash"));
+  const Json state = Json::parse(read("run/step4/trainer.json"));
+  EXPECT_EQ(state.at("files"), Json({"tokenizer.json"}));
+  EXPECT_EQ(state.at("tokenizer"), Json::parse(ok("tokenizer info t.json --json").out).at("hash"));
   // It stands alone: neither the data nor the first file are needed.
   std::filesystem::rename(folder / "run" / "step4", folder / "alone");
   std::filesystem::remove_all(folder / "data");
@@ -53,20 +53,20 @@ TEST_F(WordsVerb, SamplesOfTextAtEachEvaluation) {
   make_run();
   const std::string lines = read("run/eval.jsonl");
   EXPECT_EQ(std::count(lines.begin(), lines.end(), '\n'), 2);
-  const json last = json::parse(lines.substr(lines.find('\n') + 1));
+  const Json last = Json::parse(lines.substr(lines.find('\n') + 1));
   ASSERT_EQ(last.at("prompts").size(), 2U);
   EXPECT_EQ(last.at("prompts")[0].at("prompt"), "the cat");
   // The same text as `generate` makes, and as `eval` says.
-  const json made = json::parse(ok("generate run --prompt 'the cat' --max-tokens 48 --json").out);
+  const Json made = Json::parse(ok("generate run --prompt 'the cat' --max-tokens 48 --json").out);
   EXPECT_EQ(last.at("prompts")[0].at("text"), made.at("text"));
-  EXPECT_EQ(json::parse(ok("eval run --json").out).at("prompts"), last.at("prompts"));
+  EXPECT_EQ(Json::parse(ok("eval run --json").out).at("prompts"), last.at("prompts"));
   ok("report run");
   EXPECT_NE(read("run/report.html").find("\"prompts\":[[\"the cat\""), std::string::npos);
   // Resumed, it still has them.
   ok("resume run train.steps=6");
   EXPECT_EQ(read("run/step6/tokenizer.json"), read("t.json"));
   const std::string more = read("run/eval.jsonl");
-  EXPECT_TRUE(json::parse(more.substr(more.rfind('\n', more.size() - 2) + 1)).contains("prompts"));
+  EXPECT_TRUE(Json::parse(more.substr(more.rfind('\n', more.size() - 2) + 1)).contains("prompts"));
 
   expect_refusal(tiny + kTokens + " model.vocab=280 'eval.prompts=[\"\"]' --out other", 2,
                  "eval.prompts: expected at least");
@@ -79,9 +79,9 @@ TEST_F(WordsVerb, PromptsInWords) {
   make_run();
   write("prompt.txt", "the cat");
   const std::string text = ok("generate run --prompt 'the cat' --max-tokens 8").out;
-  const json one = json::parse(ok("generate run --prompt 'the cat' --max-tokens 8 --json").out);
+  const Json one = Json::parse(ok("generate run --prompt 'the cat' --max-tokens 8 --json").out);
   EXPECT_EQ(text, one.at("text").get<std::string>() + "\n");
-  EXPECT_EQ(one.at("prompt_tokens"), json::parse(ok("tokenizer encode t.json prompt.txt --no-special").out));
+  EXPECT_EQ(one.at("prompt_tokens"), Json::parse(ok("tokenizer encode t.json prompt.txt --no-special").out));
   // Its own ids, in the place of words.
   std::string ids;
   for (const auto& id : one.at("prompt_tokens")) ids += std::to_string(id.get<int>()) + " ";
@@ -104,10 +104,10 @@ TEST_F(WordsVerb, SeveralPromptsStandardInputAndStops) {
   const std::string lines =
       ok("generate run --prompt 'the cat' --prompt 'on the' -n 2 --temperature 1 --seed 5 --max-tokens 6 --json").out;
   EXPECT_EQ(std::count(lines.begin(), lines.end(), '\n'), 4);
-  std::vector<json> all;
+  std::vector<Json> all;
   for (std::istringstream stream(lines); stream;) {
     std::string line;
-    if (std::getline(stream, line)) all.push_back(json::parse(line));
+    if (std::getline(stream, line)) all.push_back(Json::parse(line));
   }
   ASSERT_EQ(all.size(), 4U);
   EXPECT_EQ(all[0].at("prompt"), "the cat");
@@ -117,10 +117,10 @@ TEST_F(WordsVerb, SeveralPromptsStandardInputAndStops) {
 
   // A stop is left out, and ends it: whatever the text is, its first letter.
   const std::string greedy = "generate run --prompt 'the cat' --max-tokens 12 --json ";
-  const std::string whole = json::parse(ok(greedy).out).at("text");
+  const std::string whole = Json::parse(ok(greedy).out).at("text");
   const auto letter = std::find_if(whole.begin(), whole.end(), [](unsigned char c) { return std::isalpha(c) != 0; });
   ASSERT_NE(letter, whole.end()) << whole;
-  const json stopped = json::parse(ok(greedy + "--stop nowhere --stop " + std::string(1, *letter)).out);
+  const Json stopped = Json::parse(ok(greedy + "--stop nowhere --stop " + std::string(1, *letter)).out);
   EXPECT_EQ(stopped.at("text"), std::string(whole.begin(), letter));
   EXPECT_EQ(stopped.at("finish"), "stop");
 }

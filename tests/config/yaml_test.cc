@@ -10,7 +10,7 @@ namespace {
 
 using sample::usage_error;
 
-std::string error_of(const std::string& yaml) {
+std::string parse_error_of(const std::string& yaml) {
   return usage_error([&] { parse_yaml(yaml, "demo.yaml"); });
 }
 
@@ -32,13 +32,13 @@ TEST(Yaml, NothingIsNull) {
 }
 
 TEST(Yaml, ADuplicateKeyIsRefused) {
-  EXPECT_EQ(error_of("a: 1\nb: 2\na: 3\n"), "demo.yaml:3: key 'a' is given twice");
-  EXPECT_EQ(error_of("m:\n  a: 1\n  a: 1\n"), "demo.yaml:3: key 'a' is given twice");
+  EXPECT_EQ(parse_error_of("a: 1\nb: 2\na: 3\n"), "demo.yaml:3: key 'a' is given twice");
+  EXPECT_EQ(parse_error_of("m:\n  a: 1\n  a: 1\n"), "demo.yaml:3: key 'a' is given twice");
 }
 
 TEST(Yaml, AliasesAreRefusedBeforeTheyCanMultiply) {
   EXPECT_EQ(
-      error_of("a: &x [1]\nb: *x\n"),
+      parse_error_of("a: &x [1]\nb: *x\n"),
       "demo.yaml:2: aliases (*name) are not supported: write the value again; a pattern of files that begins with * "
       "stands in quotes: \"*.txt\"");
   std::ostringstream bomb;
@@ -48,29 +48,31 @@ TEST(Yaml, AliasesAreRefusedBeforeTheyCanMultiply) {
     for (int j = 0; j < 8; ++j) bomb << ", *a" << i - 1;
     bomb << "]\n";
   }
-  EXPECT_NE(error_of(bomb.str()).find("aliases"), std::string::npos);
+  EXPECT_NE(parse_error_of(bomb.str()).find("aliases"), std::string::npos);
 }
 
 TEST(Yaml, BrokenTextIsRefusedWithItsLine) {
   for (const char* text : {"a: 1\nb: [1, 2\n", "a: 1\n b: 2\n", "a: 1\n\tb: 2\n", "a: 1\n}\n"}) {
-    const std::string error = error_of(text);
+    const std::string error = parse_error_of(text);
     EXPECT_EQ(error.find("demo.yaml:"), 0U) << error;
     EXPECT_EQ(error.find('\n'), std::string::npos) << error;
   }
 }
 
 TEST(Yaml, SeveralDocumentsAreRefused) {
-  EXPECT_EQ(error_of("a: 1\n---\nb: 2\n"), "demo.yaml: one YAML document expected, got several");
+  EXPECT_EQ(parse_error_of("a: 1\n---\nb: 2\n"), "demo.yaml: one YAML document expected, got several");
 }
 
-TEST(Yaml, AKeyThatIsNotTextIsRefused) { EXPECT_EQ(error_of("[a, b]: 1\n"), "demo.yaml:1: a key must be plain text"); }
+TEST(Yaml, AKeyThatIsNotTextIsRefused) {
+  EXPECT_EQ(parse_error_of("[a, b]: 1\n"), "demo.yaml:1: a key must be plain text");
+}
 
 TEST(Yaml, AHugeFileIsRefusedUnread) {
-  EXPECT_NE(error_of(std::string((1 << 20) + 1, 'a')).find("expected at most 1048576"), std::string::npos);
+  EXPECT_NE(parse_error_of(std::string((1 << 20) + 1, 'a')).find("expected at most 1048576"), std::string::npos);
 }
 
 TEST(Yaml, DeepNestingIsRefused) {
-  const std::string error = error_of(std::string(1000, '[') + std::string(1000, ']'));
+  const std::string error = parse_error_of(std::string(1000, '[') + std::string(1000, ']'));
   EXPECT_EQ(error.find("demo.yaml"), 0U) << error;
 }
 

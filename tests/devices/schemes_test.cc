@@ -23,7 +23,7 @@ TEST(DeviceSchemes, EverySchemeInEveryFamily) {
   const ops::ModeGuard plain(ops::Mode::plain);
   const ops::OneThread one_thread;
   for (const Family family : all_families()) {
-    for (const std::string& scheme : testing::all_schemes()) {
+    for (const std::string& scheme : schemes_of(family)) {
       SCOPED_TRACE(case_name(family, scheme));
       const ModelConfig config = small_family(family, scheme);
       const auto there = loss_and_gradients(config, testing::protected_device());

@@ -49,7 +49,7 @@ void expect_whole_on_meta(const ModelConfig& config, const LossOptions& options)
 
 TEST(Device, WholeModelsOfEverySchemeOnMeta) {
   for (const Family family : all_families()) {
-    for (const std::string& scheme : testing::all_schemes()) {
+    for (const std::string& scheme : schemes_of(family)) {
       SCOPED_TRACE(case_name(family, scheme));
       const ModelConfig config = small_family(family, scheme);
       ASSERT_NO_THROW(expect_whole_on_meta(config, family_options(config, 2)));

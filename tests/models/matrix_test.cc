@@ -4,6 +4,7 @@
 #include <functional>
 
 #include "tests/models/small_families.h"
+#include "tests/support/errors.h"
 
 #include <ATen/Parallel.h>
 
@@ -14,12 +15,29 @@
 namespace siamese::models {
 namespace {
 
-using testing::all_schemes;
-
 template <class Check>
 void for_every_case(const Check& check) {
   for (const Family family : all_families()) {
-    for (const auto& scheme : all_schemes()) check(small_family(family, scheme), case_name(family, scheme));
+    for (const auto& scheme : schemes_of(family)) check(small_family(family, scheme), case_name(family, scheme));
+  }
+}
+
+// The families of text are causal; which schemes they cannot have is written here by hand.
+TEST(Matrix, FamiliesOfTextRefuseSchemesThatLookAcrossTokens) {
+  const std::vector<std::string> across = {"mv_split", "orthogonal(over=sample)", "mv_split(norm=pre)"};
+  for (const Family family : all_families()) {
+    for (const auto& scheme : testing::all_schemes()) {
+      const bool refused = (family == Family::lm || family == Family::moe) &&
+                           std::find(across.begin(), across.end(), scheme) != across.end();
+      const std::vector<std::string> taken = schemes_of(family);
+      EXPECT_EQ(std::find(taken.begin(), taken.end(), scheme) == taken.end(), refused) << case_name(family, scheme);
+      const auto build = [&] { make_small(small_family(family, scheme)); };
+      if (refused) {
+        testing::expect_error<UsageError>(build, {scheme, "all tokens of a sample", "causal"});
+      } else {
+        EXPECT_NO_THROW(build()) << case_name(family, scheme);
+      }
+    }
   }
 }
 

@@ -71,7 +71,7 @@ ModelConfig larger(ModelConfig config) {
 
 TEST(PassMemory, IsWhatTheAllocatorHandsOut) {
   for (const Family family : all_families()) {
-    for (const std::string& scheme : testing::all_schemes()) {
+    for (const std::string& scheme : schemes_of(family)) {
       for (const int64_t recompute : {0, 1}) {
         SCOPED_TRACE(case_name(family, scheme) + " " + std::to_string(recompute));
         const ModelConfig config = larger(small_family(family, scheme));

@@ -31,7 +31,7 @@ double length(const at::Tensor& x) { return x.to(at::kDouble).norm().item<double
 template <class Check>
 void for_every_case(const Check& check) {
   for (const Family family : all_families()) {
-    for (const auto& scheme : testing::all_schemes()) {
+    for (const auto& scheme : schemes_of(family)) {
       ModelConfig config = small_family(family, scheme);
       config.blocks = 2;
       check(config, case_name(family, scheme));

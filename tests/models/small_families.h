@@ -13,6 +13,11 @@ inline const std::vector<Family>& all_families() {
   return families;
 }
 
+// Of all schemes, those that the family takes.
+inline std::vector<std::string> schemes_of(Family family) {
+  return ModelConfig{.family = family}.causal() ? testing::causal_schemes() : testing::all_schemes();
+}
+
 inline ModelConfig small_family(Family family, const std::string& scheme) {
   if (family == Family::lm) return small_config(scheme);
   ModelConfig config;

@@ -52,7 +52,7 @@ TEST(Threads, EveryFamilyAtFewAndOddRows) {
 
 TEST(Threads, EverySchemeAtOddShapes) {
   for (const Family family : all_families()) {
-    for (const auto& scheme : testing::all_schemes()) {
+    for (const auto& scheme : schemes_of(family)) {
       ModelConfig config = small_family(family, scheme);
       config.blocks = 2;
       fused_and_plain([&](const std::string& mode) { expect_same_pass(config, 5, case_name(family, scheme) + mode); });
@@ -63,7 +63,10 @@ TEST(Threads, EverySchemeAtOddShapes) {
 // Past 32768 elements ATen shares its loops.
 TEST(Threads, EveryFamilyPastTheSizeWhereLoopsAreShared) {
   for (const Family family : all_families()) {
-    for (const auto& scheme : {"siamese(x=hybrid)", "mhc"}) {
+    const std::vector<std::string> taken = schemes_of(family);
+    for (const std::string scheme : {"siamese(x=hybrid)", "mhc", "mhc(streams=3, res=permutations)", "lambda",
+                                     "denseformer", "orthogonal", "orthogonal(over=sample)", "mv_split"}) {
+      if (std::find(taken.begin(), taken.end(), scheme) == taken.end()) continue;  // matrix_test.cc has the refusal
       ModelConfig config = small_family(family, scheme);
       config.blocks = 1;
       config.width = 72;

@@ -146,6 +146,26 @@ def stream_cases():
             d_input = None if n == 2 else torch.randn(2, 3, 7, dtype=like.dtype)
             return (d_input, through, *args[:4], statistics, *args[4:], [True, n != 3, True, n == 3])
 
+        def attend(streams=streams, n=n, norm=norm, dtype=dtype):
+            branch = tensor(2, 3, 7, dtype=dtype, grad=n == 2) if n != 5 else None
+            gain = tensor(7, dtype=dtype, grad=True) if norm != "-" else None
+            bias = tensor(7, dtype=dtype, grad=n == 3) if norm == "B" else None
+            query = tensor(7, dtype=dtype, grad=n != 3)
+            return (streams(n != 2), branch, query, gain, bias, 1e-3, norm != "-", norm == "B", 1e-5)
+
+        def attend_backward(attend=attend, n=n):
+            streams, branch, *rest = detached(attend())
+            _, total, statistics = torch.ops.siamese.stream_attend_forward(streams, branch, *rest)
+            used = streams if branch is None else [*streams[:-1], total]
+            through = [torch.randn(2, 3, 7, dtype=used[0].dtype) for _ in range(n)] if n != 5 else []
+            if n == 2:
+                through[0] = torch.empty(0, dtype=used[0].dtype)
+            d_input = None if n == 2 else torch.randn(2, 3, 7, dtype=used[0].dtype)
+            return (d_input, through, used, *rest[:3], statistics, *rest[3:], [True, n != 3, True, n == 3])
+
+        yield "stream_attend", attend
+        yield "stream_attend_forward", lambda attend=attend: detached(attend())
+        yield "stream_attend_backward", attend_backward
         yield "stream_mix", mix
         yield "stream_mix_forward", lambda mix=mix: detached(mix())
         yield "stream_mix_backward", mix_backward

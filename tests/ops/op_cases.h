@@ -44,6 +44,7 @@ std::vector<OpCase> rope_cases();
 std::vector<OpCase> route_cases();
 std::vector<OpCase> row_linear_cases();
 std::vector<OpCase> sinkhorn_cases();
+std::vector<OpCase> stream_attend_cases();
 std::vector<OpCase> stream_mix_cases();
 
 }  // namespace siamese::ops

@@ -24,6 +24,7 @@
 #include "siamese/ops/route.h"
 #include "siamese/ops/row_linear.h"
 #include "siamese/ops/sinkhorn.h"
+#include "siamese/ops/stream_attend.h"
 #include "siamese/ops/stream_mix.h"
 
 namespace siamese::ops {
@@ -251,6 +252,12 @@ TEST(Threads, Junctions) {
       List mixed;
       for (int64_t i = 0; i < streams; ++i) mixed.push_back(floats({rows, cols}, 20 + static_cast<uint64_t>(i)));
       const auto n = static_cast<size_t>(streams);
+      List attended = mixed;
+      attended.push_back(floats({cols}, 33));
+      check("stream_attend " + text({rows, cols, streams}), attended, [&](const List& v) {
+        const NormStep norm{.present = true, .layer = true, .gain = {}, .bias = {}, .eps = 1e-5};
+        return stream_attend({v.begin(), v.begin() + streams - 1}, v[n - 1], v[n], 1e-5, norm).input;
+      });
       for (const bool each_row : {false, true}) {
         List all = mixed;
         all.push_back(each_row ? floats({rows, streams, streams}, 30) : floats({streams, streams}, 30));

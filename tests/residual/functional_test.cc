@@ -85,7 +85,9 @@ TEST(Functional, RunsOnTensorsWithoutData) {
 }
 
 TEST(Functional, InitialValuesAreThoseOfTheEngine) {
-  for (const auto& text : {"pre", "peri", "siamese(x=hybrid)", "hc", "mhc(init=xavier)"}) {
+  for (const auto& text :
+       {"pre", "peri", "siamese(x=hybrid)", "siamese(gain_x=0.5, gain_y=2)", "hc", "mhc(init=xavier)",
+        "mhc(res=permutations)", "attn_res(block=1)", "lambda", "denseformer", "mv_split"}) {
     const Build build{.width = 6, .blocks = 2};
     const FunctionalScheme scheme(text, build);
     const nn::Parameters parameters(9);

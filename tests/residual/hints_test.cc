@@ -33,8 +33,9 @@ TEST(Hints, SchemesHintTheNormsInsideAttention) {
   EXPECT_EQ(hint("hybrid"), nn::AttentionNorm::qkv);
   EXPECT_EQ(hint("hybrid(first=pre)"), nn::AttentionNorm::qkv);
   EXPECT_EQ(hint("olmo2"), nn::AttentionNorm::qk_full);
-  for (const char* const scheme : {"embed", "peri", "sandwich", "deepnorm", "mixln", "lns", "resi_dual", "span", "keel",
-                                   "hc", "mhc", "siamese(form=write)"}) {
+  for (const char* const scheme :
+       {"embed", "peri", "sandwich", "deepnorm", "mixln", "lns", "resi_dual", "span", "keel", "hc", "mhc",
+        "siamese(form=write)", "attn_res", "lambda", "denseformer", "orthogonal", "mv_split"}) {
     EXPECT_EQ(hint(scheme), nn::AttentionNorm::none) << scheme;
   }
   EXPECT_EQ(hint("siamese"), nn::AttentionNorm::none);
@@ -59,8 +60,9 @@ TEST(Hints, DeepNormAsksForBetaEverywhereButOnQueryAndKey) {
 TEST(Hints, LnsAsksForNoFactorOfDepthAndOthersLeaveTheRule) {
   EXPECT_FALSE(branch_init("lns", 12).depth_factor);
   EXPECT_EQ(branch_init("lns", 12).output, 1);
-  for (const char* const scheme : {"pre", "post", "embed", "peri", "sandwich", "olmo2", "mixln", "hybrid", "resi_dual",
-                                   "span", "keel", "hc", "mhc", "siamese"}) {
+  for (const char* const scheme :
+       {"pre", "post", "embed", "peri", "sandwich", "olmo2", "mixln", "hybrid", "resi_dual", "span", "keel", "hc",
+        "mhc", "siamese", "attn_res", "lambda", "denseformer", "orthogonal", "mv_split"}) {
     const BranchInit init = branch_init(scheme, 12);
     EXPECT_TRUE(init.depth_factor) << scheme;
     EXPECT_EQ(init.value * init.ffn_input * init.output, 1) << scheme;

@@ -1,4 +1,7 @@
 // HC and mHC against their equations, stream by stream, and how they start.
+#include <algorithm>
+#include <numeric>
+
 #include "tests/residual/harness.h"
 
 namespace siamese::residual {
@@ -67,7 +70,47 @@ TEST(HyperConnections, Equations) {
   expect_equation("hc(streams=1)", hyper_connections(1, true, true));
 }
 
-Equation manifold_hyper_connections(size_t n, int iterations) {
+enum class Res { sinkhorn, identity, permutations };
+
+// H_res[j][i], what stream j takes from stream i. logit: a_res raw + b_res, in the order of phi's rows.
+std::vector<Tensors> stream_matrix(Res res, size_t n, int iterations, const std::function<at::Tensor(size_t)>& logit) {
+  std::vector<Tensors> matrix(n, Tensors(n, at::zeros({}, at::kDouble)));
+  if (res == Res::identity) {
+    for (size_t i = 0; i < n; ++i) matrix[i][i] = at::ones({}, at::kDouble);
+    return matrix;
+  }
+  if (res == Res::permutations) {
+    std::vector<size_t> goes_to(n);
+    std::iota(goes_to.begin(), goes_to.end(), 0);
+    std::vector<std::vector<size_t>> all;
+    do all.push_back(goes_to);
+    while (std::next_permutation(goes_to.begin(), goes_to.end()));
+    at::Tensor sum = at::exp(logit(0));
+    for (size_t r = 1; r < all.size(); ++r) sum = sum + at::exp(logit(r));
+    for (size_t r = 0; r < all.size(); ++r) {
+      for (size_t i = 0; i < n; ++i) matrix[all[r][i]][i] = matrix[all[r][i]][i] + at::exp(logit(r)) / sum;
+    }
+    return matrix;
+  }
+  for (size_t i = 0; i < n; ++i) {
+    for (size_t j = 0; j < n; ++j) matrix[i][j] = at::exp(logit(i * n + j));
+  }
+  for (int round = 0; round < iterations; ++round) {
+    for (size_t j = 0; j < n; ++j) {
+      at::Tensor sum = matrix[0][j];
+      for (size_t i = 1; i < n; ++i) sum = sum + matrix[i][j];
+      for (size_t i = 0; i < n; ++i) matrix[i][j] = matrix[i][j] / sum;
+    }
+    for (auto& row : matrix) {
+      at::Tensor sum = row[0];
+      for (size_t j = 1; j < n; ++j) sum = sum + row[j];
+      for (auto& value : row) value = value / sum;
+    }
+  }
+  return matrix;
+}
+
+Equation manifold_hyper_connections(size_t n, int iterations, Res res = Res::sinkhorn) {
   return [=](const Toy& toy, const at::Tensor& e) {
     Tensors x(n, e);
     for (size_t site = 0; site < toy.depth(); ++site) {
@@ -77,28 +120,15 @@ Equation manifold_hyper_connections(size_t n, int iterations) {
       const at::Tensor& a = toy.own(site, "mix_scale");
       const auto raw = [&](size_t which) { return (v * phi[static_cast<int64_t>(which)]).sum(-1) / r; };
       Tensors pre, post;
-      std::vector<Tensors> matrix(n, Tensors(n));  // H_res[j][i]: what stream j takes from stream i
       for (size_t i = 0; i < n; ++i) {
         const auto row = static_cast<int64_t>(i);
         pre.push_back(1 / (1 + at::exp(-(a[0] * raw(i) + toy.own(site, "pre_bias")[row]))));
         post.push_back(2 / (1 + at::exp(-(a[1] * raw(n + i) + toy.own(site, "post_bias")[row]))));
-        for (size_t j = 0; j < n; ++j) {
-          const at::Tensor bias = toy.own(site, "res_bias")[row][static_cast<int64_t>(j)];
-          matrix[i][j] = at::exp(a[2] * raw(2 * n + i * n + j) + bias);
-        }
       }
-      for (int round = 0; round < iterations; ++round) {
-        for (size_t j = 0; j < n; ++j) {
-          at::Tensor sum = matrix[0][j];
-          for (size_t i = 1; i < n; ++i) sum = sum + matrix[i][j];
-          for (size_t i = 0; i < n; ++i) matrix[i][j] = matrix[i][j] / sum;
-        }
-        for (auto& row : matrix) {
-          at::Tensor sum = row[0];
-          for (size_t j = 1; j < n; ++j) sum = sum + row[j];
-          for (auto& value : row) value = value / sum;
-        }
-      }
+      const auto logit = [&](size_t which) {
+        return a[2] * raw(2 * n + which) + toy.own(site, "res_bias").flatten()[static_cast<int64_t>(which)];
+      };
+      const std::vector<Tensors> matrix = stream_matrix(res, n, iterations, logit);
       std::vector<Tensors> given(n, Tensors(n));
       for (size_t i = 0; i < n; ++i) {
         for (size_t j = 0; j < n; ++j) given[i][j] = matrix[j][i];
@@ -113,6 +143,30 @@ TEST(ManifoldHyperConnections, Equations) {
   expect_equation("mhc", manifold_hyper_connections(4, 20));
   expect_equation("mhc(streams=2, init=xavier)", manifold_hyper_connections(2, 20));
   expect_equation("mhc(streams=3, iterations=3)", manifold_hyper_connections(3, 3));
+}
+
+TEST(ManifoldHyperConnections, EquationsOfOtherMatrices) {
+  expect_equation("mhc(res=identity)", manifold_hyper_connections(4, 0, Res::identity));
+  expect_equation("mhc(streams=2, res=identity, init=xavier)", manifold_hyper_connections(2, 0, Res::identity));
+  expect_equation("mhc(res=permutations)", manifold_hyper_connections(4, 0, Res::permutations));
+  expect_equation("mhc(streams=3, res=permutations)", manifold_hyper_connections(3, 0, Res::permutations));
+  expect_equation("mhc(streams=2, res=permutations)", manifold_hyper_connections(2, 0, Res::permutations));
+}
+
+// More streams than the fused passes take. A gradient of these 120 weights is a sum of many terms that cancel, so it is
+// compared to a coarser bound than elsewhere.
+TEST(ManifoldHyperConnections, EquationOfFiveStreamsAndTheirPermutations) {
+  const Toy toy("mhc(streams=5, res=permutations)", 2, 6, {});
+  const at::Tensor e = testing::leaf(randn({2, 3, 6}, 3));
+  const at::Tensor got = toy.run(e);
+  const at::Tensor wanted = manifold_hyper_connections(5, 0, Res::permutations)(toy, e);
+  testing::expect_relative(got, wanted, 1e-12, "output");
+  const auto leaves = toy.leaves(e);
+  const auto got_gradients = testing::gradients(got, leaves);
+  const auto wanted_gradients = testing::gradients(wanted, leaves);
+  for (size_t i = 0; i < leaves.size(); ++i) {
+    testing::expect_relative(got_gradients[i], wanted_gradients[i], 1e-9, "leaf " + std::to_string(i), 10);
+  }
 }
 
 TEST(HyperConnections, StartAsPreNorm) {
@@ -174,6 +228,30 @@ TEST(ManifoldHyperConnections, InitialValuesAndKinds) {
     }
     if (parameter.name.ends_with("bias") || parameter.name.ends_with("mix_scale")) {
       EXPECT_EQ(parameter.kind, nn::ParameterKind::scalar) << parameter.name;
+    }
+  }
+}
+
+TEST(ManifoldHyperConnections, InitialValuesOfOtherMatrices) {
+  const Toy identity("mhc(res=identity)", 3, 6, {}, false, true);
+  EXPECT_EQ(identity.own(1, "mix.weight").sizes(), (std::vector<int64_t>{8, 24}));
+  EXPECT_EQ(identity.own(1, "mix_scale").numel(), 2);
+  EXPECT_EQ(identity.parameters.find("site1.res_bias"), nullptr);
+  const Toy permutations("mhc(res=permutations)", 3, 6, {}, false, true);
+  EXPECT_EQ(permutations.own(1, "mix.weight").sizes(), (std::vector<int64_t>{32, 24}));
+  EXPECT_EQ(permutations.own(1, "mix_scale").numel(), 3);
+  at::Tensor bias = at::full({24}, -8.0, at::kDouble);
+  bias[0] = 0;
+  testing::expect_same_bits(permutations.own(1, "res_bias"), bias, "b_res");
+  const Toy even("mhc(res=permutations, init=xavier)", 3, 6, {}, false, true);
+  EXPECT_EQ(testing::largest(even.own(1, "res_bias")), 0);
+  for (const auto* const toy : {&identity, &permutations}) {
+    for (size_t site = 0; site < 6; ++site) {
+      auto pre = at::full({4}, -3.0, at::kDouble);
+      pre[static_cast<int64_t>(site % 4)] = 3;
+      testing::expect_same_bits(toy->own(site, "pre_bias"), pre, "b_pre");
+      EXPECT_EQ(testing::largest(toy->own(site, "post_bias")), 0);
+      EXPECT_EQ(testing::largest(toy->own(site, "mix.weight")), 0);
     }
   }
 }

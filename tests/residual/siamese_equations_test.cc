@@ -121,5 +121,33 @@ TEST(SiameseEquations, GateScalesTheBranchOnItsWayToEveryStream) {
   testing::expect_relative(toy.run(e, nullptr, gate), wanted, 1e-12, "gated siamese");
 }
 
+// gain_x: every P and c1; gain_y: every Q. The norms of the sum start at 1, shifts at 0.
+TEST(SiameseEquations, GainsStartWhereTheyAreTold) {
+  const nn::NormSpec spec{.kind = nn::NormKind::layer, .eps = 1e-6, .bias = true};
+  for (const char* const form :
+       {"", "x=hybrid, ", "form=write, ", "form=write, input_norm=false, depth_scale=none, "}) {
+    const std::string scheme = "siamese(" + std::string(form) + "gain_x=0.25, gain_y=3)";
+    const Toy toy(scheme, 3, 6, spec, false, /*fresh=*/true);
+    int of_x = 0, of_y = 0;
+    for (const auto& [name, kind, value, matrices] : toy.parameters.list()) {
+      const bool x = name.ends_with("x_norm.weight") || name.ends_with("x_scale");
+      const bool y = name.ends_with("y_norm.weight");
+      of_x += x ? 1 : 0;
+      of_y += y ? 1 : 0;
+      const double wanted = name.ends_with("bias") ? 0 : (x ? 0.25 : (y ? 3 : 1));
+      EXPECT_EQ(testing::largest_difference(value, at::full_like(value, wanted)), 0) << scheme << " " << name;
+    }
+    EXPECT_EQ(of_x, std::string(form).find("write") != std::string::npos ? 6 : 7) << scheme;
+    EXPECT_EQ(of_y, 7) << scheme;
+  }
+}
+
+TEST(SiameseEquations, WithAGainOfZeroOnXItStartsAsPreNorm) {
+  const at::Tensor e = randn({2, 5, 6}, 3);
+  const Toy siamese("siamese(input_norm=false, final_norm=false, gain_x=0)", 3, 6, {}, false, true);
+  const Toy pre("pre", 3, 6, {}, false, true);
+  testing::expect_same_bits(siamese.run(e), pre.run(e), "pre");
+}
+
 }  // namespace
 }  // namespace siamese::residual

@@ -34,6 +34,11 @@ constexpr UpcycleCase kExactCases[] = {
     {"mixln(post=0)", AttentionNormChoice::qk},
     {"lns"},
     {"lns", AttentionNormChoice::qkv},
+    {"lambda(backout=none, embed_norm=false)"},
+    {"lambda(embed_norm=false)", AttentionNormChoice::qk},
+    {"lambda(x0=false, embed_norm=false)"},
+    {"denseformer"},
+    {"denseformer(dilation=2, period=2)", AttentionNormChoice::qkv},
 };
 
 // The same function up to norm_eps: somewhere a norm follows a norm.
@@ -47,6 +52,11 @@ constexpr UpcycleCase kEpsCases[] = {
     {"siamese(x=hybrid, final_norm=false)", AttentionNormChoice::qkv},
     {"hc"},
     {"hc(streams=2, dynamic=false)", AttentionNormChoice::qkv},
+    {"mhc"},
+    {"mhc(streams=2, res=identity)"},
+    {"mhc(streams=3, res=permutations)", AttentionNormChoice::qk},
+    {"attn_res"},
+    {"attn_res(block=2)", AttentionNormChoice::qk},
 };
 
 struct RefusedCase {
@@ -66,7 +76,11 @@ constexpr RefusedCase kRefusedCases[] = {
     {"peri", "normalises what a branch returns"},
     {"sandwich", "normalises what a branch returns"},
     {"olmo2", "normalises what a branch returns"},
-    {"mhc", "starts only close to Pre-Norm"},
+    {"mhc(init=xavier)", "its streams part at once; use init=single"},
+    {"mhc(res=permutations, init=xavier)", "its streams part at once; use init=single"},
+    {"lambda", "normalises the embedding, and Pre-Norm's stream begins raw; use embed_norm=false"},
+    {"orthogonal", "orthogonal to the stream"},
+    {"mv_split", "a share of the stream's mean"},
     {"siamese(form=write)", "use form=read"},
 };
 

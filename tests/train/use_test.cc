@@ -146,8 +146,8 @@ const std::vector<Key>& table() {
       {"optim.decay.bias", "true", "vit dit"},  // lm and moe with model.bias, see below
       {"optim.decay.norm", "true"},
       {"optim.decay.embedding", "true"},
-      {"optim.decay.scalar", "true", "none"},  // schemes with learned scalars, see below
-      {"optim.decay.stream_mix", "true", "none"},
+      {"optim.decay.scalar", "true", "none"},      // schemes with learned scalars, see below
+      {"optim.decay.stream_mix", "true", "none"},  // denseformer, see below
       {"optim.lr_scale.linear", "2"},
       {"optim.lr_scale.bias", "2", "vit dit"},  // the kinds of a model, as above
       {"optim.lr_scale.norm", "2"},
@@ -284,6 +284,9 @@ TEST(KeysInUse, WhatDecaysDependsOnTheModel) {
   const Case lm{"lm", "arithmetic"};
   EXPECT_EQ(said_of(lm, {"model.bias=true"}, "optim.decay.bias=true"), "");
   EXPECT_EQ(said_of(lm, {"model.residual=hc"}, "optim.decay.scalar=true"), "");
+  EXPECT_EQ(said_of(lm, {"model.residual=denseformer"}, "optim.decay.stream_mix=true"), "");
+  EXPECT_EQ(said_of(lm, {"model.residual=denseformer"}, "optim.lr_scale.stream_mix=2"), "");
+  EXPECT_NE(said_of(lm, {"model.residual=denseformer(period=1000)"}, "optim.decay.stream_mix=true"), "");
   EXPECT_NE(said_of(lm, {"optim.weight_decay=0"}, "optim.decay.norm=true"), "");
   EXPECT_NE(said_of(lm, {"init.from=a/run"}, "init.rule=normal"), "");
   EXPECT_NE(said_of({"lm", "text"}, {"data.val=b"}, "data.val_fraction=0.2"), "");

@@ -24,7 +24,7 @@ class EngineScheme:
     def __init__(self, model: dict) -> None:
         self.stack = ResidualStack(
             model["residual"], width=model["width"], blocks=model["blocks"], norm=model["norm"], eps=model["norm_eps"],
-            bias=model["bias"],
+            bias=model["bias"], causal=True,
         )  # fmt: skip
         self.open = lambda: self.stack.open
         self.close = lambda: self.stack.close
