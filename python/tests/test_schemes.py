@@ -13,9 +13,9 @@ from siamesenorm import testing
 from torch import nn
 
 SCHEMES = [
-    *sn.schemes(), "attn_res(block=1)", "siamese(x=hybrid)", "siamese(form=write)", "hybrid(first=pre)", "mhc(res=identity)",
-    "mhc(res=permutations)", "lambda(x0=false)", "denseformer(dilation=2, period=2)", "orthogonal(over=sample)",
-    "mv_split(norm=pre)",
+    *sn.schemes(), "attn_res(block=1)", "siamese(x=hybrid)", "siamese(form=write)", "hybrid(first=pre)",
+    "mhc(res=identity)", "mhc(res=permutations)", "lambda(x0=false)", "denseformer(dilation=2, period=2)",
+    "orthogonal(over=sample)", "mv_split(norm=pre)",
 ]  # fmt: skip
 
 
