@@ -48,7 +48,7 @@ void expect_complete_when_told(const ModelConfig& config, int64_t recompute_ever
 
 TEST(Passed, GradientsAreCompleteWhenToldInEveryFamilyAndScheme) {
   for (const Family family : all_families()) {
-    for (const auto& scheme : testing::all_schemes()) {
+    for (const auto& scheme : schemes_of(family)) {
       SCOPED_TRACE(case_name(family, scheme));
       const ModelConfig config = small_family(family, scheme);
       ASSERT_EQ(config.blocks, 3);
