@@ -173,9 +173,10 @@ Operation siamese_hybrid(const Shape& shape) {
   return junction("junction x=hybrid attention", {3, 3}, {5, 3}, inputs, pass);
 }
 
-// A read of attn_res in its block form, halfway down: six sources, the last of them with a branch.
+// A read of attn_res in its block form, early in the model: two sources, the last of them with a
+// branch. More would be more arrays than the loop beside it streams (measure/peaks.h).
 Operation stream_attend(const Shape& shape) {
-  constexpr int kSources = 6;
+  constexpr int kSources = 2;
   Tensors inputs;
   for (int j = 0; j < kSources + 1; ++j) inputs.push_back(leaf({shape.rows, shape.cols}));
   inputs.push_back(leaf({shape.cols}));
@@ -188,7 +189,7 @@ Operation stream_attend(const Shape& shape) {
     outputs.insert(outputs.end(), made.streams.begin(), made.streams.end());
     return outputs;
   };
-  return {"stream_attend, six sources", {kSources + 1, 2}, {2 * kSources + 1, kSources}, inputs, apply};
+  return {"stream_attend, two sources", {kSources + 1, 2}, {2 * kSources + 1, kSources}, inputs, apply};
 }
 
 // --- single passes -------------------------------------------------------------------------------------------------
