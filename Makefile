@@ -57,6 +57,7 @@ check: ## the checks that need no build: includes, file length, formatting, link
 	python3 tools/test_docs.py
 	python3 benchmarks/test_render.py
 	python3 benchmarks/test_scale.py
+	python3 benchmarks/test_rates.py
 	python3 tools/check_includes.py
 	python3 tools/check_tree.py
 	python3 tools/check_docs.py

@@ -101,8 +101,8 @@ fs::path find_config(const std::string& name_or_path, const std::vector<fs::path
   Search search;
   if (search.finds(name_or_path)) return name_or_path;
   for (const auto& folder : folders) {
-    for (const auto& candidate : {folder / name_or_path, folder / (name_or_path + ".yaml"),
-                                  folder / kPublished / (name_or_path + ".yaml")}) {
+    for (const auto& candidate :
+         {folder / name_or_path, folder / (name_or_path + ".yaml"), folder / kPublished / (name_or_path + ".yaml")}) {
       if (search.finds(candidate)) return candidate;
     }
   }
