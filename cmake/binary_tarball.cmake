@@ -33,7 +33,8 @@ endif()
 file(COPY ${ROOT}/configs DESTINATION ${folder}/share/siamese)
 file(COPY ${ROOT}/LICENSE ${ROOT}/CHANGELOG.md DESTINATION ${folder})
 
-# What the two need, but for torch's own, MPI, and the C and C++ runtime.
+# What the two need, but for torch's own, MPI, the C and C++ runtime, and what a system should keep up to date itself
+# (OpenSSL, Brotli, zlib). The rpath of the binary does not hold for the libraries of its libraries: those are the system's.
 file(
   GET_RUNTIME_DEPENDENCIES
   EXECUTABLES ${folder}/bin/siamese
@@ -42,7 +43,7 @@ file(
   RESOLVED_DEPENDENCIES_VAR found
   UNRESOLVED_DEPENDENCIES_VAR missing
   PRE_EXCLUDE_REGEXES "^lib(torch|c10|shm|gomp|mpi|siamese)"
-                      "^(lib(c|m|dl|rt|pthread|gcc_s|stdc\\+\\+|mvec)|ld-linux.*)\\.so")
+                      "^(lib(c|m|dl|rt|pthread|gcc_s|stdc\\+\\+|mvec|ssl|crypto|brotli[a-z]*|z)|ld-linux.*)\\.so")
 if(missing)
   message(FATAL_ERROR "tarball: these libraries are needed and not here: ${missing}")
 endif()
@@ -56,8 +57,9 @@ file(RPATH_SET FILE ${folder}/lib/libsiamese_ops.so NEW_RPATH "\$ORIGIN:\$ORIGIN
 
 file(
   WRITE ${folder}/README.txt
-  "siamese ${version} for Linux on ${processor}. It needs glibc and libstdc++ as new as those of Debian 12, and LibTorch
-from the Python package torch ${torch_version}, which is not in this archive. Once, in this folder:
+  "siamese ${version} for Linux on ${processor}. It needs glibc and libstdc++ as new as those of Debian 12, OpenSSL 3,
+Brotli and zlib of your system, and LibTorch from the Python package torch ${torch_version}, which is not in this archive. Once,
+in this folder:
 
     pip install torch==${torch_version}
     ln -s \"$(python3 -c 'import os, torch; print(os.path.dirname(torch.__file__))')\" torch
