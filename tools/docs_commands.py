@@ -88,11 +88,9 @@ class Asked:
     def problem(self) -> str | None:
         if not self.words or PLACEHOLDER.search(self.words[0]):
             return None
-        if not self.verb and not self.words[0].startswith("-"):
-            return f"there is no verb '{self.words[0]}'"
         below = self.binary.verbs(self.verb)
-        if below and self.rest and re.fullmatch(r"[a-z]+", self.rest[0]):
-            return f"{' '.join(self.verb)} has no verb '{self.rest[0]}'"
+        if below and self.rest and not self.rest[0].startswith("-") and not PLACEHOLDER.search(self.rest[0]):
+            return f"{' '.join(('siamese', *self.verb))} has no verb '{self.rest[0]}'"
         known = self.binary.flags(self.verb)
         for word in self.rest:
             flag = word.split("=")[0]
