@@ -1,9 +1,10 @@
 # The commands of the project. CMake does the building (CMakePresets.json); this file puts the steps in order.
-#   make demo    from a clean clone to runs/demo/report.html
+#   make demo    from a clean clone to runs/recorded/report.html, then to runs/demo/report.html
 #   make test    from a clean clone to all checks and tests passed; .ci/run calls exactly this
 .DEFAULT_GOAL := build
 .NOTPARALLEL:
-.PHONY: build demo bench test check asan fuzz cross-arm64 lint format examples wheel test-python setup clean help
+.PHONY: build demo recorded bench test check asan fuzz cross-arm64 lint format examples wheel test-python dist tarball setup \
+  clean help
 
 SIAMESE := build/release/siamese
 RUN_CLANG_TIDY := run-clang-tidy
@@ -19,10 +20,15 @@ build: ## build the release binary, build/release/siamese
 setup: ## install what is missing (Debian packages, .venv with torch)
 	@./setup.sh
 
-demo: setup build ## train the default comparison; finished runs are kept, interrupted ones continued
-	$(call say,Training the comparison of configs/demo.yaml)
+demo: setup build recorded ## a page of 72 recorded runs, then train six schemes; finished runs are kept, others go on
+	$(call say,Training the comparison of configs/demo.yaml: minutes; Ctrl-C stops and the same command goes on)
 	$(SIAMESE) sweep configs/demo.yaml --out runs/demo
 	@printf '\nOpen %s/runs/demo/report.html in a browser.\n' "$(CURDIR)"
+
+recorded: build ## table and page of 72 recorded runs of eight schemes, without training
+	$(call say,Drawing the 72 runs that docs/results/stability.jsonl records)
+	$(SIAMESE) sweep configs/sweeps/stability.yaml --out runs/recorded
+	@printf '\nOpen %s/runs/recorded/report.html in a browser.\n' "$(CURDIR)"
 
 bench: setup build ## measure kernels and training steps beside plain PyTorch into docs/performance.md (50 minutes)
 	$(call say,Measuring; nothing else should run on this machine)
@@ -43,14 +49,18 @@ test: setup check ## every check and test
 	$(call say,Packing the wheel and testing it in an environment of its own)
 	tools/test_python.sh
 
-check: ## the checks that need no build: includes, file length, formatting, README
+check: ## the checks that need no build: includes, file length, formatting, links and names in the docs
 	$(call say,Checking the tree)
 	python3 tools/test_tools.py
 	python3 tools/test_attack.py
+	python3 tools/test_setup.py
+	python3 tools/test_docs.py
 	python3 benchmarks/test_render.py
 	python3 benchmarks/test_scale.py
+	python3 benchmarks/test_rates.py
 	python3 tools/check_includes.py
 	python3 tools/check_tree.py
+	python3 tools/check_docs.py
 
 asan: setup ## every test with AddressSanitizer and UBSan (long: the whole engine is built again)
 	cmake --preset asan
@@ -86,6 +96,12 @@ wheel: setup ## pack the Python package siamesenorm from the release build into 
 test-python: wheel ## the tests of the Python package, in an environment of its own
 	tools/test_python.sh
 
+dist: ## the committed tree as dist/siamese-VERSION.tar.gz, unpacked and checked (FULL=1: also built and tested there)
+	tools/make_dist.sh $(if $(FULL),--full)
+
+tarball: build ## the binary, its libraries and the recipes as dist/siamese-VERSION-linux-*.tar.gz; torch stays outside
+	cmake -DBUILD=build/release -DROOT=. -DOUT=dist -P cmake/binary_tarball.cmake
+
 format: ## format our C++ in place
 	git ls-files -co --exclude-standard -- '*.h' '*.cc' | xargs -r clang-format -i
 
@@ -98,4 +114,4 @@ clean: ## remove what was built; .venv and runs/ stay
 	rm -rf build
 
 help: ## this list
-	@sed -n 's/^\([a-z-]*\):[^#]*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
+	@sed -n 's/^\([a-z0-9-]*\):[^#]*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12

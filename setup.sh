@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
 # Makes a Debian 12 machine ready to build: the Debian packages below, and .venv with the `torch` wheel, from which
 # CMake takes LibTorch. What is there already is not touched. `make demo` and `make test` call this; `make fuzz` and
-# `make lint` name further Debian packages as arguments.
+# `make lint` name further Debian packages as arguments. docs/building.md has other distributions.
+#   TORCH_INDEX=URL            the package index to take torch from (pip's --index-url), for a wheel of your choice
+#   SIAMESE_TORCH_PREFIX=DIR   folder of a torch package that is there already: nothing is downloaded by pip
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 
@@ -53,8 +55,10 @@ apt_install() {
 }
 
 install_packages() {
-  command -v dpkg-query >/dev/null && command -v apt-get >/dev/null ||
-    die "this machine has no apt-get: install the counterparts of these Debian 12 packages by hand: $*"
+  if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
+    say "no apt-get here: the counterparts of these Debian 12 packages have to be installed already: $*"
+    return 0
+  fi
   local missing package
   mapfile -t missing < <(missing_packages "$@")
   [ ${#missing[@]} -gt 0 ] || return 0
@@ -79,10 +83,10 @@ at_least() {
 
 check_versions() {
   local version
-  version=$(g++ -dumpfullversion 2>/dev/null) || die "g++ is installed but does not run"
+  version=$(g++ -dumpfullversion 2>/dev/null) || die "g++ does not run"
   at_least g++ "$version" 12
   version=$(cmake --version 2>/dev/null | sed -n 's/^cmake version \([0-9.]*\).*/\1/p')
-  [ -n "$version" ] || die "cmake is installed but does not run"
+  [ -n "$version" ] || die "cmake does not run"
   at_least cmake "$version" 3.25
 }
 
@@ -110,12 +114,41 @@ make_venv() {
       "Debian package python3-venv brings for Debian's own python3; see $log"
 }
 
+# pip_install NAME [OPTION...]: pip names each file and its size before it downloads it, and so do we.
 pip_install() {
+  local package=$1
+  shift
   if ! .venv/bin/python -m pip --version >/dev/null 2>&1; then make_venv; fi
-  say "installing the Python package $1 into .venv (log: $log)"
-  logged 's/^Collecting \([^ ]*\).*/setup:   \1/p' \
-    .venv/bin/python -m pip install --disable-pip-version-check --progress-bar off "$1" ||
-    die "the Python package $1 could not be installed into .venv ($(reason)); see $log"
+  say "installing the Python package $package into .venv (log: $log)"
+  logged 's/^Collecting \([^ ]*\).*/setup:   \1/p; s/^ *Downloading \(.*\.whl\) (\(.*\))$/setup:   downloading \1, \2/p' \
+    .venv/bin/python -m pip install --disable-pip-version-check --progress-bar off "$@" "$package" ||
+    die "the Python package $package could not be installed into .venv ($(reason)); see $log"
+}
+
+install_torch() {
+  [ "$(venv_version torch)" != "$torch_version" ] || return 0
+  local index=()
+  if [ -n "${TORCH_INDEX:-}" ]; then
+    index=(--index-url "$TORCH_INDEX")
+    say "torch $torch_version comes from TORCH_INDEX"
+  else
+    say "torch $torch_version comes from pip's own index. On x86-64 that is usually the wheel for CUDA, with its" \
+      "libraries some GB to download and more on disk; one for the CPU alone is 0.2 GB, 0.8 GB on disk, and all" \
+      "that this engine needs on a CPU: TORCH_INDEX=URL names the index of such wheels"
+  fi
+  pip_install "torch==$torch_version" "${index[@]}"
+}
+
+# A torch that somebody else installed: used as it is. CMake reads the same variable.
+check_torch_prefix() {
+  local found
+  [ -e "$SIAMESE_TORCH_PREFIX/lib/libtorch_cpu.so" ] && [ -d "$SIAMESE_TORCH_PREFIX/include/ATen" ] ||
+    die "SIAMESE_TORCH_PREFIX: expected the folder of a torch package, with lib/libtorch_cpu.so and include/ATen, got" \
+      "$SIAMESE_TORCH_PREFIX"
+  found=$(sed -n "s/^__version__ = '\([0-9.]*\).*/\1/p" "$SIAMESE_TORCH_PREFIX/version.py" 2>/dev/null || true)
+  [ "$found" = "$torch_version" ] ||
+    say "SIAMESE_TORCH_PREFIX is torch ${found:-of no known version}: this engine is built and tested with $torch_version"
+  say "using the torch of SIAMESE_TORCH_PREFIX; .venv, which the tests in Python need, is not made"
 }
 
 # Headers for the binding of the Python package; Debian's own python3 keeps them in a package apart.
@@ -125,7 +158,11 @@ has_python_headers() {
 
 install_packages "${packages[@]}"
 check_versions
-[ "$(venv_version torch)" = "$torch_version" ] || pip_install "torch==$torch_version"
-[ -n "$(venv_version numpy)" ] || pip_install numpy
-has_python_headers || install_packages python3-dev
+if [ -n "${SIAMESE_TORCH_PREFIX:-}" ]; then
+  check_torch_prefix
+else
+  install_torch
+  [ -n "$(venv_version numpy)" ] || pip_install numpy
+  has_python_headers || install_packages python3-dev
+fi
 say "ready"

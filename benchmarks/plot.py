@@ -16,6 +16,8 @@ STYLE = """
     .grid { stroke: #e3e7ed; stroke-width: 1; }
     .time { stroke: #1f66d1; fill: #1f66d1; }
     .flops { stroke: #c2570c; fill: #c2570c; }
+    .third { stroke: #15803d; fill: #15803d; }
+    .fourth { stroke: #7c3aed; fill: #7c3aed; }
     path { fill: none !important; stroke-width: 2; }
     @media (prefers-color-scheme: dark) {
       .ground { fill: #12161c; }
@@ -24,6 +26,8 @@ STYLE = """
       .grid { stroke: #2a313b; }
       .time { stroke: #6aa5ff; fill: #6aa5ff; }
       .flops { stroke: #ff9a52; fill: #ff9a52; }
+      .third { stroke: #4ade80; fill: #4ade80; }
+      .fourth { stroke: #b794ff; fill: #b794ff; }
     }"""
 
 
@@ -35,6 +39,7 @@ class Series:
     colour: str  # a class of STYLE
     dashed: bool = False
     line: bool = True
+    spread: list[tuple[float, float]] | None = None  # at each point, from the lowest to the highest
 
 
 @dataclass(frozen=True)
@@ -44,6 +49,7 @@ class Panel:
     y_label: str
     series: list[Series]
     logarithmic: bool = True
+    y_range: tuple[float, float] | None = None  # a linear y from here to there, whatever x is
 
 
 class Scale:
@@ -68,7 +74,8 @@ class Scale:
         rough = (high - low) / 5
         unit = 10.0 ** math.floor(math.log10(rough))
         step = next(unit * by for by in (1, 2, 5, 10) if unit * by >= rough)
-        return [step * i for i in range(math.ceil(low / step), math.floor(high / step) + 1)]
+        # step * i is not the number that a reader would write: 3 * 0.2.
+        return [float(f"{step * i:.6g}") for i in range(math.ceil(low / step), math.floor(high / step) + 1)]
 
 
 def number(value: float) -> str:
@@ -99,19 +106,24 @@ def draw_series(series: Series, sx: Scale, sy: Scale) -> list[str]:
         dash = ' stroke-dasharray="6 4"' if series.dashed else ""
         way = " L".join(f"{x:.1f} {y:.1f}" for x, y in places)
         parts.append(f'<path class="{series.colour}" d="M{way}"{dash}/>')
+    for (low, high), (x, _) in zip(series.spread or [], places):
+        parts.append(f'<path class="{series.colour}" d="M{x:.1f} {sy(low):.1f} V{sy(high):.1f}" opacity="0.45"/>')
     if not series.dashed:
         parts += [f'<circle class="{series.colour}" cx="{x:.1f}" cy="{y:.1f}" r="4"/>' for x, y in places]
     return parts
 
 
 def draw_legend(panel: Panel) -> list[str]:
-    parts, x = [], LEFT
+    parts, x, y = [], LEFT, 36
     for series in panel.series:
+        wide = 50 + 7 * len(series.name)
+        if x > LEFT and x + wide > WIDTH:  # a second row, above the label of y
+            x, y = LEFT + 110, 52
         dash = ' stroke-dasharray="6 4"' if series.dashed else ""
-        mark = (f'<path class="{series.colour}" d="M{x} 36 H{x + 24}"{dash}/>' if series.line
-                else f'<circle class="{series.colour}" cx="{x + 12}" cy="36" r="4"/>')
-        parts += [mark, f'<text x="{x + 30}" y="40">{escape(series.name)}</text>']
-        x += 50 + 7 * len(series.name)
+        mark = (f'<path class="{series.colour}" d="M{x} {y} H{x + 24}"{dash}/>' if series.line
+                else f'<circle class="{series.colour}" cx="{x + 12}" cy="{y}" r="4"/>')
+        parts += [mark, f'<text x="{x + 30}" y="{y + 4}">{escape(series.name)}</text>']
+        x += wide
     return parts
 
 
@@ -121,7 +133,8 @@ def draw_panel(panel: Panel) -> str:
     room = 1.15 if panel.logarithmic else 1.05
     low_x, low_y = (min(xs) / room, min(ys) / room) if panel.logarithmic else (0, 0)
     sx = Scale(low_x, max(xs) * room, LEFT, WIDTH - RIGHT, panel.logarithmic)
-    sy = Scale(low_y, max(ys) * room, HEIGHT - BOTTOM, TOP, panel.logarithmic)
+    low_y, high_y = panel.y_range or (low_y, max(ys) * room)
+    sy = Scale(low_y, high_y, HEIGHT - BOTTOM, TOP, panel.logarithmic and panel.y_range is None)
     parts = draw_axes(panel, sx, sy) + draw_legend(panel)
     for series in panel.series:
         parts += draw_series(series, sx, sy)

@@ -6,6 +6,9 @@ if(TARGET siamese_torch)
   return()
 endif()
 
+if(NOT "$ENV{SIAMESE_TORCH_PREFIX}" STREQUAL "") # setup.sh reads it, too; it goes before what an earlier run cached
+  set(SIAMESE_TORCH_PREFIX "$ENV{SIAMESE_TORCH_PREFIX}" CACHE PATH "Folder of the torch package" FORCE)
+endif()
 if(NOT SIAMESE_TORCH_PREFIX)
   # .venv is what setup.sh makes; otherwise the python on PATH may have torch. A wheel is built by the Python it is for.
   set(_candidates ${CMAKE_SOURCE_DIR}/.venv/bin/python ${SIAMESE_PYTHON} python3)

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cerrno>
 #include <fstream>
+#include <string_view>
 #include <system_error>
+#include <utility>
 
 #include "siamese/base/check.h"
 #include "siamese/base/nearest.h"
@@ -16,6 +18,8 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr int kMaxPresetDepth = kFileLayer;  // each has a layer of its own
+// The recipes of papers stand in a folder of their own and are called as if they did not.
+constexpr std::string_view kPublished = "published/";
 
 // Looks in one place after the other; what the system would not tell of one (a folder that may not be entered, a circle
 // of links, a name too long) is said when no other has the file.
@@ -82,7 +86,9 @@ std::vector<std::string> list_configs(const std::vector<fs::path>& folders) {
     std::error_code error;
     for (fs::recursive_directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
       if (it->path().extension() == ".yaml") {
-        names.push_back(fs::relative(it->path(), folder).replace_extension().generic_string());
+        std::string name = fs::relative(it->path(), folder).replace_extension().generic_string();
+        if (name.starts_with(kPublished)) name.erase(0, kPublished.size());
+        names.push_back(std::move(name));
       }
     }
   }
@@ -95,7 +101,8 @@ fs::path find_config(const std::string& name_or_path, const std::vector<fs::path
   Search search;
   if (search.finds(name_or_path)) return name_or_path;
   for (const auto& folder : folders) {
-    for (const auto& candidate : {folder / name_or_path, folder / (name_or_path + ".yaml")}) {
+    for (const auto& candidate :
+         {folder / name_or_path, folder / (name_or_path + ".yaml"), folder / kPublished / (name_or_path + ".yaml")}) {
       if (search.finds(candidate)) return candidate;
     }
   }

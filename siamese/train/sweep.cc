@@ -178,7 +178,7 @@ RunResult Sweep::train_in_turn(const SweepHooks& hooks) {
   for (size_t turn = 0; turn < plan_.runs.size(); ++turn) {
     const size_t i = (options_.first + turn) % plan_.runs.size();
     const PlannedRun& run = plan_.runs[i];
-    if (hooks.say) hooks.say(fmt::format("\n[{}/{}] {}", i + 1, plan_.runs.size(), run.dir));
+    if (hooks.say) hooks.say(fmt::format("[{}/{}] {}", i + 1, plan_.runs.size(), run.dir));
     if (const auto why = left_as_it_is(run)) {
       if (hooks.say) hooks.say(*why);
       continue;

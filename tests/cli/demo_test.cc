@@ -12,6 +12,8 @@ TEST_F(Demo, SmokeRun) {
       run("sweep '" SIAMESE_CONFIG_FOLDER
           "/demo.yaml' train.steps=3 train.batch=2 train.eval_every=0 eval.batches=1 eval.problems=1 --out demo");
   ASSERT_EQ(result.exit_code, 0) << result.error;
+  EXPECT_NE(result.error.find("[1/12] pre-lr1e-2-seed1\n"), std::string::npos) << result.error;
+  EXPECT_EQ(result.error.find("\\x"), std::string::npos) << result.error;  // no control character was to be shown
   const auto sweep = nlohmann::json::parse(read("demo/sweep.json"));
   std::set<std::string> variants;
   for (const auto& planned : sweep["runs"]) {

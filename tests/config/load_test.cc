@@ -104,6 +104,20 @@ TEST_F(Load, AMissingConfigNamesTheNearestRecipe) {
   EXPECT_EQ(find_config("demo", recipes()), folder_ / "recipes" / "demo.yaml");
 }
 
+TEST_F(Load, APublishedRecipeIsCalledWithoutItsFolder) {
+  fs::create_directories(folder_ / "recipes" / "published" / "dit");
+  write("recipes/published/large.yaml", "a: 1\n");
+  write("recipes/published/dit/2.yaml", "preset: large\nb: 2\n");
+  EXPECT_EQ(loaded("large"), "a: 1\n");
+  EXPECT_EQ(loaded("published/large"), "a: 1\n");
+  EXPECT_EQ(loaded("dit/2"), "a: 1\nb: 2\n");  // the preset is found by name, too
+  EXPECT_EQ(list_configs(recipes()), (std::vector<std::string>{"dit/2", "large"}));
+  EXPECT_EQ(error_of("lagre"),
+            "no config 'lagre': expected a YAML file or the name of a recipe (did you mean 'large'?)");
+  write("recipes/large.yaml", "a: 3\n");
+  EXPECT_EQ(loaded("large"), "a: 3\n");
+}
+
 TEST_F(Load, AnEmptyFileIsAllDefaults) {
   const Value value = load(write("mine/run.yaml", ""), {"count=4"}, recipes());
   Sample sample;
