@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# Runs the fuzzers that the preset `fuzz` built, one after the other:
+# Runs the fuzzers that the preset `fuzz` built, as many at a time as there are cores:
 #   fuzz/run.sh SECONDS [FORMAT...]        each for SECONDS, all formats when none is named
 # Each begins with the seeds, the hostile files of the tests and what earlier runs found worth keeping
-# (build/fuzz/corpus). The first input that breaks a property is kept in build/fuzz/findings, and the run fails with it.
+# (build/fuzz/corpus). The first input of a format that breaks a property is kept in build/fuzz/findings, and the run fails
+# with it when all formats have been tried.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -51,4 +52,6 @@ fuzz() {
 
 rm -rf "$build/seeds"
 "$build/fuzz/make_seeds" "$build/seeds"
-for format in "${formats[@]}"; do fuzz "$format"; done
+export build seconds
+export -f fuzz longest
+printf '%s\n' "${formats[@]}" | xargs -P "$(nproc)" -I {} bash -c 'set -euo pipefail; fuzz "$1"' fuzz {}

@@ -121,7 +121,12 @@ def main() -> int:
         if not line.startswith("serving "):
             print(f"serve_load: the server did not begin: {line}", file=sys.stderr)
             return 1
-        load = Load(int(line.rsplit(":", 1)[1]), arguments.requests, arguments.prompt or ["Once", "The cat", "a", "Hello there"])
+        try:
+            load = Load(int(line.rsplit(":", 1)[1]), arguments.requests, arguments.prompt or ["Once", "The cat", "a", "Hello there"])
+        except RuntimeError as failure:  # the model may not know these characters
+            server.terminate()
+            print(f"serve_load: a prompt was refused (--prompt TEXT): {failure}", file=sys.stderr)
+            return 1
         memory = [resident_mb(server.pid)]
         begin = time.monotonic()
         clients = [threading.Thread(target=load.client) for _ in range(arguments.clients)]

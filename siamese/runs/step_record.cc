@@ -69,7 +69,7 @@ NamedNumbers read_extra(const Fields& fields) {
   NamedNumbers extra;
   for (const auto& [key, value] : fields.json().items()) {
     if (std::find(kOwn.begin(), kOwn.end(), key) != kOwn.end()) continue;
-    fields.attempt(key.c_str(), [&] { extra.emplace_back(key, fields.number(key.c_str())); });
+    fields.attempt(key.c_str(), [&, &key = key] { extra.emplace_back(key, fields.number(key.c_str())); });
   }
   return extra;
 }

@@ -18,7 +18,7 @@ std::map<std::string, std::vector<TokenId>> special_ids(JsonPart& part) {
   for (const auto& [name, value] : tokens->items()) {
     JsonPart token(value, part.where() + ".special_tokens." + io::in_quotes(name));
     token.ignore({"id", "tokens"});
-    token.each("ids", false, [&](const nlohmann::json& id, const std::string& where) {
+    token.each("ids", false, [&, &name = name](const nlohmann::json& id, const std::string& where) {
       if (!id.is_number_unsigned() || id.get<uint64_t>() >= kMostIds) {
         token.fail(where + ": expected a token id, got " + kind_text(id));
       }

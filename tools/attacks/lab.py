@@ -163,6 +163,7 @@ class Lab:
 
     def environment(self, home: Path, **shim: str) -> dict[str, str]:
         environment = {key: value for key, value in os.environ.items() if not key.startswith("ATTACK_")}
+        environment.setdefault("GOMP_SPINCOUNT", "2000")  # what the binary would start itself once more for
         if shim:
             shim = {f"ATTACK_{key.upper()}": value for key, value in shim.items()}
             environment |= {"LD_PRELOAD": str(self.shim), "ATTACK_ROOT": str(home), **shim}
