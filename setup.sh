@@ -120,7 +120,7 @@ pip_install() {
   shift
   if ! .venv/bin/python -m pip --version >/dev/null 2>&1; then make_venv; fi
   say "installing the Python package $package into .venv (log: $log)"
-  logged 's/^Collecting \([^ ]*\).*/setup:   \1/p; s/^ *Downloading \(.*\.whl\) (\(.*\))$/setup:   downloading \1, \2/p' \
+  logged 's/^Collecting \([^ ]*\).*/setup:   \1/p; s/^ *Downloading \(.*\/\)\?\(.*\.whl\) (\(.*\))$/setup:   downloading \2, \3/p' \
     .venv/bin/python -m pip install --disable-pip-version-check --progress-bar off "$@" "$package" ||
     die "the Python package $package could not be installed into .venv ($(reason)); see $log"
 }

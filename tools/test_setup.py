@@ -18,7 +18,7 @@ case "$*" in
   printf '%s\\n' "$*" >>asked
   echo "Collecting torch"
   echo "  Downloading torch-1.whl.metadata (1 kB)"
-  echo "  Downloading torch-1.whl (191.8 MB)"
+  echo "  Downloading https://wheels.example/torch-1.whl (191.8 MB)"
   ;;
 esac
 """
