@@ -20,12 +20,12 @@ build: ## build the release binary, build/release/siamese
 setup: ## install what is missing (Debian packages, .venv with torch)
 	@./setup.sh
 
-demo: setup build recorded ## a page of 72 recorded runs, then train six schemes; finished runs are kept, others go on
+demo: setup build recorded ## a page of 72 recorded runs, then train six variants; finished runs are kept, others go on
 	$(call say,Training the comparison of configs/demo.yaml: minutes; Ctrl-C stops and the same command goes on)
 	$(SIAMESE) sweep configs/demo.yaml --out runs/demo
 	@printf '\nOpen %s/runs/demo/report.html in a browser.\n' "$(CURDIR)"
 
-recorded: build ## table and page of 72 recorded runs of eight schemes, without training
+recorded: build ## table and page of 72 recorded runs, without training
 	$(call say,Drawing the 72 runs that docs/results/stability.jsonl records)
 	$(SIAMESE) sweep configs/sweeps/stability.yaml --out runs/recorded
 	@printf '\nOpen %s/runs/recorded/report.html in a browser.\n' "$(CURDIR)"
