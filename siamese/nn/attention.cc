@@ -74,7 +74,7 @@ at::Tensor Attention::with_mixed_values(const at::Tensor& qkv, const at::Tensor&
     at::Tensor v = qkv.narrow(-1, before, qkv.size(2) - before);
     v = v.reshape({batch, tokens, shape_.kv_heads, shape_.head_dim()});
     if (arguments.v_gain.defined()) v = v_norm_(ops::from_operand(v)).to(v.scalar_type());
-    arguments.v_gain = {};
+    arguments.v_gain = at::Tensor();
     return at::cat({qkv.narrow(-1, 0, before), values_(x, {{}, {}, v}, carry).flatten(2)}, -1);
   }
   ops::AttentionArguments of_tokens = arguments;
@@ -89,7 +89,7 @@ at::Tensor Attention::with_mixed_values(const at::Tensor& qkv, const at::Tensor&
   const ops::AttentionHeads heads = ops::attention_heads(qkv, of_tokens);
   for (at::Tensor* const done :
        {&arguments.cos, &arguments.sin, &arguments.q_gain, &arguments.k_gain, &arguments.v_gain}) {
-    *done = {};
+    *done = at::Tensor();
   }
   const at::Tensor v = values_(x, heads, carry);
   return at::cat({heads.q.flatten(2), heads.k.flatten(2), v.flatten(2)}, -1);

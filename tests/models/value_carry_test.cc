@@ -62,6 +62,70 @@ TEST(ValueCarry, IsItsEquationInALanguageModel) {
   }
 }
 
+// A stock ViT, in which all tokens see one another and nothing is rotated.
+at::Tensor vit_by_hand(const WrittenOut& w, const ModelConfig& config, const at::Tensor& images) {
+  const int64_t batch = images.size(0), tokens = config.context, hd = config.width / config.heads;
+  const at::Tensor first = w.p("class_token").expand({batch, 1, config.width});
+  at::Tensor h = at::cat({first, w.patches(images, config.patch)}, 1) + w.p("positions.weight");
+  const auto heads = [&](const at::Tensor& t) { return t.reshape({batch, tokens, config.heads, hd}).transpose(1, 2); };
+  std::vector<at::Tensor> keys, values;
+  for (int64_t l = 0; l < config.blocks; ++l) {
+    const std::string name = "blocks." + std::to_string(l);
+    const auto parts = w.linear(name + ".attention.qkv", w.norm(name + ".attention_junction.norm", h)).chunk(3, -1);
+    const at::Tensor q = heads(parts[0]), k = heads(parts[1]);
+    at::Tensor v = heads(parts[2]);
+    keys.push_back(k);
+    values.push_back(v);
+    if (config.value_residual == nn::ValueResidual::half) v = l > 0 ? (values[0] + v) / 2 : v;
+    if (config.depth_attention_stride > 0) {
+      std::vector<at::Tensor> scores, sources;
+      for (int64_t j = 0; j <= l; ++j) {
+        if (j < l && j % config.depth_attention_stride != 0 && j < l - config.depth_attention_recent) continue;
+        scores.push_back((q * keys[static_cast<size_t>(j)]).sum(-1, true) / std::sqrt(static_cast<double>(hd)));
+        sources.push_back(values[static_cast<size_t>(j)]);
+      }
+      v = (at::softmax(at::stack(scores), 0) * at::stack(sources)).sum(0);
+      values.back() = v;
+    }
+    const at::Tensor shares = at::softmax(at::matmul(q, k.transpose(2, 3)) / std::sqrt(static_cast<double>(hd)), -1);
+    h = h + w.linear(name + ".attention.out", at::matmul(shares, v).transpose(1, 2).reshape(h.sizes()));
+    h = h + w.feed_forward(l, w.norm(name + ".ffn_junction.norm", h), "none");
+  }
+  return w.norm("close.norm", h).select(1, 0);
+}
+
+TEST(ValueCarry, IsItsEquationInAVit) {
+  for (ModelConfig config : value_mixings(Family::vit)) {
+    if (config.value_residual == nn::ValueResidual::learned) continue;
+    config.residual = "pre";
+    config.blocks = 5;
+    resolve(config, {});
+    const auto model = make_small(config, 1, at::kDouble);
+    perturb(*model);
+    const at::Tensor images = family_inputs(config, 3, 4).images.to(at::kDouble);
+    const WrittenOut w(*model, config.heads);
+    const auto& vit = dynamic_cast<const VisionTransformer&>(*model);
+    expect_same_function(*model, vit.logits(vit.features(images)), w.linear("head", vit_by_hand(w, config, images)),
+                         name_of(config));
+  }
+}
+
+// The path of dropped weights is another one; a chance of next to nothing drops none.
+TEST(ValueCarry, WithDroppedWeightsToo) {
+  for (const Family family : {Family::lm, Family::vit}) {
+    for (ModelConfig config : value_mixings(family)) {
+      const Inputs inputs = family_inputs(config, 2, 3);
+      const auto plain = loss_and_gradients(*make_small(config, 1, at::kDouble), inputs, family_options(config, 2));
+      config.dropout.attention = 1e-13;
+      const auto dropped = loss_and_gradients(*make_small(config, 1, at::kDouble), inputs, family_options(config, 2));
+      EXPECT_NEAR(dropped.first, plain.first, 1e-11 * plain.first) << name_of(config);
+      for (size_t i = 0; i < plain.second.size(); ++i) {
+        testing::expect_relative(dropped.second[i], plain.second[i], 1e-9, name_of(config));
+      }
+    }
+  }
+}
+
 // The mixing is no decoration: each of them is another function than plain, and than the others.
 TEST(ValueCarry, EachIsAnotherFunction) {
   const c10::NoGradGuard no_grad;
