@@ -9,6 +9,7 @@
 #include "siamese/ops/activation.h"
 #include "siamese/ops/adamw.h"
 #include "siamese/ops/cached_attention.h"
+#include "siamese/ops/depth_attend.h"
 #include "siamese/ops/head_loss.h"
 #include "siamese/ops/junction.h"
 #include "siamese/ops/linear.h"
@@ -192,6 +193,18 @@ Operation stream_attend(const Shape& shape) {
   return {"stream_attend, two sources", {kSources + 1, 2}, {2 * kSources + 1, kSources}, inputs, apply};
 }
 
+// A block that attends to one other, in heads of 64 without groups; expressions, not a kernel. The keys are held fixed:
+// gradients of all would be more arrays than the loop beside it writes.
+Operation depth_attend(const Shape& shape) {
+  constexpr int64_t kHeadDim = 64;
+  const int64_t heads = std::max<int64_t>(1, shape.cols / kHeadDim);
+  const std::vector<int64_t> sizes = {std::max<int64_t>(1, shape.elements() / (heads * kHeadDim)), heads, kHeadDim};
+  const Tensors inputs = {leaf(sizes), leaf(sizes), leaf(sizes)};
+  const Tensors keys = {at::randn(sizes), at::randn(sizes)};
+  const auto apply = [inputs, keys] { return Tensors{ops::depth_attend(inputs[0], keys, {inputs[1], inputs[2]})}; };
+  return {"depth_attend, two sources", {5, 1}, {6, 3}, inputs, apply};
+}
+
 // --- single passes -------------------------------------------------------------------------------------------------
 
 Operation rms_norm(const Shape& shape) {
@@ -331,7 +344,7 @@ std::vector<std::function<KernelCase()>> kernel_cases(int64_t rows, int64_t cols
   std::vector<std::function<KernelCase()>> cases;
   for (auto* const make :
        {&of::pre, &of::siamese_post, &of::siamese_hybrid, &of::post, &of::peri, &of::gated, &of::stream_attend,
-        &of::rms_norm, &of::layer_norm, &of::swiglu, &of::gelu, &of::rope, &of::modulate}) {
+        &of::depth_attend, &of::rms_norm, &of::layer_norm, &of::swiglu, &of::gelu, &of::rope, &of::modulate}) {
     const of::Shape whole = make == &of::gated ? of::whole_samples(shape) : shape;
     cases.push_back([make, whole] { return of::forward_case(make(whole), whole.elements()); });
     cases.push_back([make, whole] { return of::backward_case(make(whole), whole.elements()); });

@@ -6,6 +6,8 @@
 #include "siamese/base/join.h"
 #include "siamese/config/fields.h"
 #include "siamese/formats/hf_code.h"
+#include "siamese/formats/hf_layers.h"
+#include "siamese/formats/hf_reader.h"
 #include "siamese/formats/hf_rope.h"
 #include "siamese/io/message.h"
 #include "siamese/io/strict_json.h"
@@ -20,11 +22,15 @@ struct HfName {
   std::string_view model_type;
   std::string_view architecture;
 };
-constexpr HfName kHfNames[] = {
-    {Layout::hf_llama, "llama", "LlamaForCausalLM"},       {Layout::hf_olmo2, "olmo2", "Olmo2ForCausalLM"},
-    {Layout::hf_gpt2, "gpt2", "GPT2LMHeadModel"},          {Layout::hf_qwen2, "qwen2", "Qwen2ForCausalLM"},
-    {Layout::hf_mistral, "mistral", "MistralForCausalLM"}, {Layout::hf_siamese, "siamese", "SiameseForCausalLM"},
-    {Layout::hf, "siamesenorm", "SiameseForCausalLM"}};
+constexpr HfName kHfNames[] = {{Layout::hf_llama, "llama", "LlamaForCausalLM"},
+                               {Layout::hf_olmo2, "olmo2", "Olmo2ForCausalLM"},
+                               {Layout::hf_gpt2, "gpt2", "GPT2LMHeadModel"},
+                               {Layout::hf_qwen2, "qwen2", "Qwen2ForCausalLM"},
+                               {Layout::hf_mistral, "mistral", "MistralForCausalLM"},
+                               {Layout::hf_siamese, "siamese", "SiameseForCausalLM"},
+                               {Layout::hf, "siamesenorm", "SiameseForCausalLM"},
+                               {Layout::hf_olmo3, "olmo3", "Olmo3ForCausalLM"},
+                               {Layout::archspace_olmo3, "olmo3_siamese_depth", "OLMo3SiameseDepthForCausalLM"}};
 
 const HfName& hf_name(Layout layout) {
   for (const HfName& name : kHfNames) {
@@ -40,62 +46,7 @@ json parse_object(std::string_view text, const std::string& file) {
   return parsed;
 }
 
-// Reads one key after the other into the model section.
-class HfReader {
- public:
-  HfReader(const json& object, const std::string& file) : object_(object), file_(file) {}
-
-  [[noreturn]] void refuse(const std::string& key, const std::string& expected, const json& got) const {
-    throw DataError(file_ + ": " + key + ": expected " + expected + ", got " + io::in_quotes(io::json_text(got)));
-  }
-  // nullptr when the key is missing or null.
-  const json* find(const char* key) const {
-    const auto found = object_.find(key);
-    return found == object_.end() || found->is_null() ? nullptr : &*found;
-  }
-  void take_size(const char* key, std::string_view ours) {
-    const json* const value = find(key);
-    if (value == nullptr) return;
-    if (!value->is_number_integer() || *value < 1) refuse(key, "a whole number >= 1", *value);
-    put(ours, config::print(value->get<int64_t>()));
-  }
-  void take_number(const char* key, std::string_view ours) {
-    if (const json* const value = find(key)) put_number(key, *value, ours);
-  }
-  void put_number(const std::string& key, const json& value, std::string_view ours) {
-    if (!value.is_number() || !(value.get<double>() > 0)) refuse(key, "a number > 0", value);
-    put(ours, config::print(value.get<double>()));
-  }
-  void take_flag(const char* key, std::string_view ours) {
-    const json* const value = find(key);
-    if (value == nullptr) return;
-    if (!value->is_boolean()) refuse(key, "true or false", *value);
-    put(ours, config::print(value->get<bool>()));
-  }
-  // A key that may only have one of these values; missing is as good.
-  void require(const char* key, const std::vector<json>& allowed) const {
-    const json* const value = find(key);
-    if (value == nullptr) return;
-    std::vector<std::string> texts;
-    for (const json& one : allowed) {
-      if (one == *value) return;
-      texts.push_back(io::json_text(one));
-    }
-    refuse(key, join(texts, " or "), *value);
-  }
-  void put(std::string_view ours, config::Value value) {
-    value.where = file_;
-    model_[ours] = std::move(value);
-  }
-  const json& object() const { return object_; }
-  const std::string& file() const { return file_; }
-  config::Value model() const { return model_; }
-
- private:
-  const json& object_;
-  const std::string& file_;
-  config::Value model_ = config::Value::map();
-};
+bool has_layers(Layout layout) { return table_of(layout).windows == Windows::by_block; }
 
 // Older files have rope_theta and rope_scaling, newer ones both in rope_parameters.
 void read_rope(HfReader& reader) {
@@ -127,7 +78,6 @@ void read_llama(HfReader& reader) {
   const json* const width = reader.find("hidden_size");
   const json* const heads = reader.find("num_attention_heads");
   if (width != nullptr && heads != nullptr) reader.require("head_dim", {width->get<int64_t>() / heads->get<int64_t>()});
-  read_rope(reader);
 }
 
 // Attention that looks back on a window only is attention to all in a context no longer than it. In a longer one
@@ -213,10 +163,18 @@ HfConfig read_hf_config(Layout layout, std::string_view text, const std::string&
     read_ours(reader);
   } else {
     read_llama(reader);
+    if (has_layers(layout)) {
+      read_layers(reader);
+    } else {
+      read_rope(reader);
+    }
+    if (layout == Layout::archspace_olmo3) read_archspace(reader);
   }
   const int64_t window = layout == Layout::hf_qwen2 || layout == Layout::hf_mistral ? read_window(layout, reader) : 0;
   HfConfig read{reader.model(), config::Value::map(), window};
-  const bool documented = layout != Layout::hf_gpt2 && layout != Layout::hf_siamese && layout != Layout::hf;
+  // OLMo 3's default changed between versions of the package, and its files say it.
+  const bool documented =
+      layout != Layout::hf_gpt2 && layout != Layout::hf_siamese && layout != Layout::hf && !has_layers(layout);
   if (documented && read.model.find("rope_theta") == nullptr) {
     read.defaults["rope_theta"] = config::print(10000.0);
   }
@@ -285,16 +243,18 @@ std::string hf_config_text(Layout layout, const models::ModelConfig& config, std
                {"max_position_embeddings", config.context},
                {"rms_norm_eps", config.norm_eps},
                {"rope_theta", config.rope_theta},
-               {"rope_parameters", hf_rope_parameters(config)},
+               {"rope_parameters", has_layers(layout) ? layered_rope(config) : hf_rope_parameters(config)},
                {"hidden_act", "silu"}});
   if (const auto scaling = hf_rope_scaling(config); !scaling.is_null()) text["rope_scaling"] = scaling;
   if (layout == Layout::hf_qwen2) {
     text.update({{"use_sliding_window", false}, {"sliding_window", nullptr}});
   } else if (layout == Layout::hf_mistral) {
-    text["sliding_window"] = config.window > 0 ? nlohmann::ordered_json(config.window) : nlohmann::ordered_json();
+    text["sliding_window"] = window_or_null(config.window_of(0));
   } else {
     text.update({{"attention_bias", false}, {"mlp_bias", false}});
   }
+  if (has_layers(layout)) add_layers(config, text);
+  if (layout == Layout::archspace_olmo3) add_archspace(config, text);
   return io::json_text(text, 2) + "\n";
 }
 

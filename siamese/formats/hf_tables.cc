@@ -83,6 +83,7 @@ constexpr Setting kHfOlmo2Fixed[] = {
     {"attention_norm", "scheme", "qk_full"},
 };
 constexpr Setting kHfOlmo2Documented[] = {{"norm_eps", "1e-05"}};
+constexpr Setting kHfOlmo3Documented[] = {{"norm_eps", "1e-06"}};
 
 // attn.bias and attn.masked_bias of old files are the causal mask.
 constexpr Rule kHfGpt2[] = {
@@ -140,6 +141,7 @@ constexpr Setting kHfSiameseFixed[] = {
     {"norm", "rms"},
 };
 constexpr Setting kHfSiameseDocumented[] = {{"norm_eps", "1e-05"}};
+constexpr auto kArchspaceOlmo3Fixed = with(kHfSiameseFixed, Setting{"attention_norm", "qk_full"});
 
 // Our names, and our model section in config.json; what python/siamesenorm/hf/modeling_siamese.py computes.
 constexpr Setting kHfFixed[] = {{"family", "lm"}, {"rope_scaling", "none"}};
@@ -160,14 +162,27 @@ const LayoutTable& hf_qwen2_table() {
 
 // The tensors of Llama; a window of attention stands in config.json alone (hf_config.h).
 const LayoutTable& hf_mistral_table() {
-  static constexpr LayoutTable table{
-      .rules = kHfLlama, .fixed = kHfLlamaFixed, .documented = kHfLlamaDocumented, .ignored = kHfRotaryTables};
+  static constexpr LayoutTable table{.rules = kHfLlama,
+                                     .fixed = kHfLlamaFixed,
+                                     .documented = kHfLlamaDocumented,
+                                     .ignored = kHfRotaryTables,
+                                     .windows = Windows::one};
   return table;
 }
 
 const LayoutTable& hf_olmo2_table() {
   static constexpr LayoutTable table{
       .rules = kHfOlmo2, .fixed = kHfOlmo2Fixed, .documented = kHfOlmo2Documented, .ignored = kHfRotaryTables};
+  return table;
+}
+
+// The tensors of OLMo 2; which blocks have a window stands in config.json (hf_layers.h).
+const LayoutTable& hf_olmo3_table() {
+  static constexpr LayoutTable table{.rules = kHfOlmo2,
+                                     .fixed = kHfOlmo2Fixed,
+                                     .documented = kHfOlmo3Documented,
+                                     .ignored = kHfRotaryTables,
+                                     .windows = Windows::by_block};
   return table;
 }
 
@@ -183,6 +198,18 @@ const LayoutTable& hf_gpt2_table() {
 
 const LayoutTable& hf_siamese_table() {
   static constexpr LayoutTable table{.rules = kHfSiamese, .fixed = kHfSiameseFixed, .documented = kHfSiameseDocumented};
+  return table;
+}
+
+// SiameseNorm and Depth-Attention on OLMo 3 (the ArchSpace collection): the tensors of hf-siamese with norms of all of
+// q and of k, the blocks of OLMo 3.
+const LayoutTable& archspace_olmo3_table() {
+  static constexpr LayoutTable table{.rules = kHfSiamese,
+                                     .fixed = kArchspaceOlmo3Fixed,
+                                     .documented = kHfOlmo3Documented,
+                                     .ignored = kHfRotaryTables,
+                                     .windows = Windows::by_block,
+                                     .depth_attention = true};
   return table;
 }
 

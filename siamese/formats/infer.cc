@@ -188,6 +188,7 @@ class Reading {
       tell_size("kv_heads", key_rows / (width_ / heads));
     }
     if (!as_the_scheme_asks()) tell("attention_norm", norm);
+    if (size("attention.value_gate.weight", 0) > 0) tell("value_residual", nn::ValueResidual::learned);
   }
 
   // Whether the blocks have the norms that their scheme asks for; one block that has them is enough: another with fewer

@@ -21,6 +21,8 @@ const LayoutTable& table_of(Layout layout) {
       return hf_llama_table();
     case Layout::hf_olmo2:
       return hf_olmo2_table();
+    case Layout::hf_olmo3:
+      return hf_olmo3_table();
     case Layout::hf_gpt2:
       return hf_gpt2_table();
     case Layout::hf_qwen2:
@@ -29,6 +31,8 @@ const LayoutTable& table_of(Layout layout) {
       return hf_mistral_table();
     case Layout::hf_siamese:
       return hf_siamese_table();
+    case Layout::archspace_olmo3:
+      return archspace_olmo3_table();
     case Layout::hf:
       return hf_table();
     case Layout::siamese:

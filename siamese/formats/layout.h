@@ -18,10 +18,12 @@ enum class Layout {
   meta_llama,
   hf_llama,
   hf_olmo2,
+  hf_olmo3,
   hf_gpt2,
   hf_qwen2,
   hf_mistral,
   hf_siamese,
+  archspace_olmo3,
   hf
 };
 
@@ -52,6 +54,10 @@ struct Setting {
   std::string_view alias = "";
 };
 
+// Which windows of attention a layout holds: none that is shorter than the context, one for all blocks, or one for
+// those of them that its config.json lists; then also scaled rotary frequencies, in the others alone.
+enum class Windows { none, one, by_block };
+
 struct LayoutTable {
   std::span<const Rule> rules = {};                // empty: the names are ours
   std::span<const Setting> fixed = {};             // what the layout means: checked on export, the default on import
@@ -60,6 +66,8 @@ struct LayoutTable {
   std::span<const std::string_view> ignored = {};  // fixed tables that old files carry
   std::string_view optional_prefix = "";           // old files lack it
   bool all_kv_heads = false;                       // kv_heads = heads
+  Windows windows = Windows::none;
+  bool depth_attention = false;
 };
 
 const LayoutTable& table_of(Layout layout);
@@ -77,16 +85,18 @@ Layout layout_from_text(std::string_view flag, std::string_view text);
 
 template <>
 struct siamese::EnumText<siamese::formats::Layout> {
-  static constexpr EnumNames<formats::Layout, 12> names{{{formats::Layout::siamese, "siamese"},
+  static constexpr EnumNames<formats::Layout, 14> names{{{formats::Layout::siamese, "siamese"},
                                                          {formats::Layout::official_lm, "official-lm"},
                                                          {formats::Layout::official_deit, "official-deit"},
                                                          {formats::Layout::official_dit, "official-dit"},
                                                          {formats::Layout::meta_llama, "meta-llama"},
                                                          {formats::Layout::hf_llama, "hf-llama"},
                                                          {formats::Layout::hf_olmo2, "hf-olmo2"},
+                                                         {formats::Layout::hf_olmo3, "hf-olmo3"},
                                                          {formats::Layout::hf_gpt2, "hf-gpt2"},
                                                          {formats::Layout::hf_qwen2, "hf-qwen2"},
                                                          {formats::Layout::hf_mistral, "hf-mistral"},
                                                          {formats::Layout::hf_siamese, "hf-siamese"},
+                                                         {formats::Layout::archspace_olmo3, "archspace-olmo3"},
                                                          {formats::Layout::hf, "hf"}}};
 };

@@ -8,6 +8,7 @@
 #include "siamese/config/yaml.h"
 #include "siamese/formats/infer.h"
 #include "siamese/io/llama2c.h"
+#include "siamese/models/rope_scaling.h"
 
 namespace siamese::formats {
 namespace {
@@ -107,6 +108,40 @@ std::vector<std::string> differences(Layout layout, const models::ModelConfig& c
   return notes;
 }
 
+namespace {
+
+// What differs from block to block, and what one block hands to others: a layout holds it in its config.json or not.
+void check_blocks(Layout layout, const models::ModelConfig& config) {
+  const LayoutTable& table = table_of(layout);
+  const bool scaled = config.rope_scaling != "none";
+  int64_t bounded = 0, unscaled = 0, scaled_in_window = 0;
+  for (int64_t block = 0; block < config.blocks; ++block) {
+    bounded += config.slides(block) && config.window < config.context ? 1 : 0;
+    unscaled += scaled && !config.scales_rope(block) ? 1 : 0;
+    scaled_in_window += scaled && config.scales_rope(block) && config.slides(block) ? 1 : 0;
+  }
+  const auto refuse_if = [&](bool wrong, const std::string& key, const std::string& expected, const std::string& got) {
+    if (!wrong) return;
+    throw UsageError("model." + key + ": expected " + expected + " for layout " + std::string(enum_text(layout)) +
+                     ", got " + got);
+  };
+  refuse_if(table.windows == Windows::none && bounded > 0, "window",
+            "0, or at least model.context (" + std::to_string(config.context) + "),", std::to_string(config.window));
+  refuse_if(table.windows == Windows::one && bounded > 0 && bounded < config.blocks, "window_pattern", "S",
+            config.window_pattern);
+  refuse_if(table.windows != Windows::by_block && unscaled > 0, "rope_scaling_layers", "all", "full");
+  refuse_if(table.windows == Windows::by_block && scaled_in_window > 0, "rope_scaling_layers", "full", "all");
+  // Within the parameters of one kind of layer transformers does not look for it.
+  refuse_if(table.windows == Windows::by_block && !models::rope_scaling_of(config.rope_scaling).truncate,
+            "rope_scaling", "truncate=true", config.rope_scaling);
+  refuse_if(!table.depth_attention && config.depth_attention_stride > 0, "depth_attention_stride", "0",
+            std::to_string(config.depth_attention_stride));
+  refuse_if(config.value_residual != nn::ValueResidual::none, "value_residual", "none",
+            std::string(enum_text(config.value_residual)));
+}
+
+}  // namespace
+
 void check_export(Layout layout, const models::ModelConfig& config) {
   const LayoutTable& table = table_of(layout);
   const config::Value values = config::print(config);
@@ -119,11 +154,7 @@ void check_export(Layout layout, const models::ModelConfig& config) {
                      ", with any options, for layout " + std::string(enum_text(layout)) + ", got " + config.residual +
                      ": the Python package siamesenorm loads a model of any scheme into transformers");
   }
-  const bool holds_window = layout == Layout::siamese || layout == Layout::hf_mistral;
-  if (!holds_window && config.window > 0 && config.window < config.context) {
-    throw UsageError("model.window: expected 0, or at least model.context (" + std::to_string(config.context) +
-                     "), for layout " + std::string(enum_text(layout)) + ", got " + std::to_string(config.window));
-  }
+  if (layout != Layout::siamese) check_blocks(layout, config);
   if (table.all_kv_heads && config.kv_heads != config.heads) {
     throw UsageError("model.kv_heads: expected " + std::to_string(config.heads) + " (model.heads) for layout " +
                      std::string(enum_text(layout)) + ", got " + std::to_string(config.kv_heads));

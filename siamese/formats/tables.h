@@ -16,10 +16,12 @@ const LayoutTable& meta_llama_table();
 // The names of the transformers package (hf_tables.cc).
 const LayoutTable& hf_llama_table();
 const LayoutTable& hf_olmo2_table();
+const LayoutTable& hf_olmo3_table();
 const LayoutTable& hf_gpt2_table();
 const LayoutTable& hf_qwen2_table();
 const LayoutTable& hf_mistral_table();
 const LayoutTable& hf_siamese_table();
+const LayoutTable& archspace_olmo3_table();
 const LayoutTable& hf_table();
 
 }  // namespace siamese::formats

@@ -6,14 +6,15 @@ namespace siamese::models {
 
 Blocks::Blocks(const nn::Scope& root, const Stack& stack, const ModelConfig& config,
                const nn::Initializer& initializer) {
-  const nn::AttentionShape attention{.width = config.width,
-                                     .heads = config.heads,
-                                     .kv_heads = config.kv_heads,
-                                     .bias = config.bias,
-                                     .qkv_bias = config.qkv_bias,
-                                     .norm_eps = config.norm_eps,
-                                     .causal = !config.sees_images(),
-                                     .window = config.sees_images() ? 0 : config.window};
+  nn::AttentionShape attention{.width = config.width,
+                               .heads = config.heads,
+                               .kv_heads = config.kv_heads,
+                               .bias = config.bias,
+                               .qkv_bias = config.qkv_bias,
+                               .norm_eps = config.norm_eps,
+                               .causal = !config.sees_images(),
+                               .values = config.value_mixing(),
+                               .blocks = config.blocks};
   const nn::FeedForwardShape dense{config.ffn, config.width, config.ffn_width, config.bias};
   const nn::ExpertsShape experts{.kind = config.ffn,
                                  .width = config.width,
@@ -28,6 +29,8 @@ Blocks::Blocks(const nn::Scope& root, const Stack& stack, const ModelConfig& con
     const nn::InitFactors ffn_factors{hint.ffn_input, hint.output, hint.depth_factor};
     if (site.kind == residual::SiteKind::attention) {
       const nn::AttentionNorm norm = attention_norm(config, stack.topology(), site);
+      attention.window = config.window_of(site.block);
+      scales_rope_.push_back(config.scales_rope(site.block));
       attentions_.emplace_back(scope, attention, norm, initializer, site.block,
                                nn::InitFactors{hint.value, hint.output, hint.depth_factor});
     } else if (config.expert_count() > 0) {
@@ -38,24 +41,34 @@ Blocks::Blocks(const nn::Scope& root, const Stack& stack, const ModelConfig& con
   }
 }
 
-SublayerOutput Blocks::operator()(const residual::Site& site, const at::Tensor& input, const Sequence& sequence) const {
-  SublayerOutput output = computed(site, input, sequence);
+SublayerOutput Blocks::operator()(const residual::Site& site, const at::Tensor& input, const Sequence& sequence,
+                                  const std::vector<at::Tensor>& carry) const {
+  SublayerOutput output = computed(site, input, sequence, carry);
   output.branch.value = sequence.dropping.branch(site)(output.branch.value);
   return output;
 }
 
-SublayerOutput Blocks::computed(const residual::Site& site, const at::Tensor& given, const Sequence& sequence) const {
+SublayerOutput Blocks::computed(const residual::Site& site, const at::Tensor& given, const Sequence& sequence,
+                                const std::vector<at::Tensor>& carry) const {
   const at::Tensor input = ops::to_operand(given);
   const auto block = static_cast<size_t>(site.block);
+  SublayerOutput output{.branch = {}, .carry = carry};
   if (site.kind == residual::SiteKind::attention) {
-    const nn::RotaryTables* const rotary = sequence.rotary.cos.defined() ? &sequence.rotary : nullptr;
+    const bool unscaled = !scales_rope_[block] && sequence.unscaled_rotary.cos.defined();
+    const nn::RotaryTables& tables = unscaled ? sequence.unscaled_rotary : sequence.rotary;
+    const nn::RotaryTables* const rotary = tables.cos.defined() ? &tables : nullptr;
     const nn::KeyValues* const held = sequence.cache != nullptr ? &(*sequence.cache)[block] : nullptr;
     const nn::Dropout dropout = sequence.dropping.attention(site);
-    return {.branch = {attentions_[block](input, rotary, sequence.past, held, dropout, sequence.pieces), {}}};
+    output.branch.value =
+        attentions_[block](input, rotary, sequence.past, held, dropout, sequence.pieces, &output.carry);
+  } else if (experts_.empty()) {
+    output.branch.value = feed_forwards_[block](input);
+  } else {
+    const nn::ExpertsResult result = experts_[block](input);
+    output.branch.value = result.value;
+    output.beside = {result.balance, result.z, result.counts};
   }
-  if (experts_.empty()) return {.branch = {feed_forwards_[block](input), {}}};
-  const nn::ExpertsResult result = experts_[block](input);
-  return {.branch = {result.value, {}}, .beside = {result.balance, result.z, result.counts}};
+  return output;
 }
 
 std::unique_ptr<Stack> make_stack(const nn::Scope& root, const ModelConfig& config) {

@@ -20,6 +20,8 @@ namespace siamese::models {
 // Where the tokens of a pass stand.
 struct Sequence {
   nn::RotaryTables rotary = {};  // undefined: no rotation
+  // Of blocks whose frequencies are not scaled (model.rope_scaling_layers); undefined: there are none.
+  nn::RotaryTables unscaled_rotary = {};
   // Generation only: tokens of each sequence before these, and what is kept of them in every block.
   at::IntArrayRef past = {};
   const std::vector<nn::KeyValues>* cache = nullptr;
@@ -32,13 +34,16 @@ class Blocks {
   Blocks() = default;
   Blocks(const nn::Scope& root, const Stack& stack, const ModelConfig& config, const nn::Initializer& initializer);
 
-  // What stands beside the branch of experts: balance loss, router z-loss, counts.
-  SublayerOutput operator()(const residual::Site& site, const at::Tensor& input, const Sequence& sequence = {}) const;
+  // What stands beside the branch of experts: balance loss, router z-loss, counts. `carry`: stack.h.
+  SublayerOutput operator()(const residual::Site& site, const at::Tensor& input, const Sequence& sequence,
+                            const std::vector<at::Tensor>& carry) const;
 
  private:
-  SublayerOutput computed(const residual::Site& site, const at::Tensor& input, const Sequence& sequence) const;
+  SublayerOutput computed(const residual::Site& site, const at::Tensor& input, const Sequence& sequence,
+                          const std::vector<at::Tensor>& carry) const;
 
   std::vector<nn::Attention> attentions_;
+  std::vector<bool> scales_rope_;  // of each block
   std::vector<nn::FeedForward> feed_forwards_;
   std::vector<nn::Experts> experts_;  // instead, for moe
 };

@@ -39,6 +39,13 @@ void check_ranges(const ModelConfig& config) {
   require_size_or_0("vocab", config.vocab, int64_t{1} << 28);
   require_size("context", config.context, int64_t{1} << 24);
   require_size_or_0("window", config.window, int64_t{1} << 24);
+  const std::string& pattern = config.window_pattern;
+  if (pattern.empty() || pattern.size() > 4096 || pattern.find_first_not_of("SF") != std::string::npos) {
+    throw UsageError("model.window_pattern: expected letters S (a window) and F (full), as SSSF, got '" + pattern +
+                     "'");
+  }
+  require_size_or_0("depth_attention_stride", config.depth_attention_stride, 4096);
+  require_size_or_0("depth_attention_recent", config.depth_attention_recent, 4096);
   require_size("experts", config.experts, 4096);
   const bool moe = config.family == Family::moe;
   const int64_t most = moe ? config.experts : 4096;
@@ -108,6 +115,24 @@ void resolve_image(ModelConfig& config, const DataSizes& data) {
   if (!vit) require(config.width % 4 == 0, "width", "a multiple of 4 for positions: sincos", config.width);
 }
 
+// What differs from block to block.
+void check_blocks(const ModelConfig& config) {
+  int64_t sliding = 0;
+  for (int64_t block = 0; block < config.blocks; ++block) sliding += config.slides(block) ? 1 : 0;
+  if (sliding > 0) {
+    require_number("dropout.attention", config.dropout.attention, "0 with model.window",
+                   [](double x) { return x == 0; });
+  }
+  const bool for_full = config.rope_scaling_layers == RopeScalingLayers::full && config.rope_scaling != "none";
+  if (for_full && sliding == config.blocks) {
+    throw UsageError("model.rope_scaling_layers: expected all where every block has a window, got full");
+  }
+  if (config.value_residual != nn::ValueResidual::none && config.depth_attention_stride > 0) {
+    throw UsageError("model.value_residual: expected none with model.depth_attention_stride, got " +
+                     std::string(enum_text(config.value_residual)) + ": both decide what the values are");
+  }
+}
+
 }  // namespace
 
 config::Use for_family(std::initializer_list<Family> families) { return config::for_values("model.family", families); }
@@ -119,6 +144,12 @@ config::Use for_context() {
 }
 
 config::Use for_rope() { return config::for_values("model.positions", {Positions::rope}); }
+
+config::Use with_rope_scaling() {
+  config::Use use = config::for_values("model.rope_scaling", std::vector<std::string>{"none"});
+  use.excluded = true;
+  return use;
+}
 
 void resolve(ModelConfig& config, const DataSizes& data) {
   config.residual = residual::canonical_scheme(config.residual);
@@ -133,10 +164,7 @@ void resolve(ModelConfig& config, const DataSizes& data) {
   if (config.family == Family::moe && config.bias) {
     throw UsageError("model.bias: expected false for family moe: experts have no biases");
   }
-  if (!config.sees_images() && config.window > 0) {
-    require_number("dropout.attention", config.dropout.attention, "0 with model.window",
-                   [](double x) { return x == 0; });
-  }
+  check_blocks(config);
   require_size("context", config.context, int64_t{1} << 24);  // of images it follows from others
   if (config.kv_heads == 0) config.kv_heads = config.heads;
   if (config.ffn_width == 0) config.ffn_width = 4 * config.width;

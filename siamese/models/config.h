@@ -17,6 +17,7 @@ enum class Family { lm, moe, vit, dit };
 // auto: rope for language models, learned for vit, sincos (a fixed table) for dit.
 enum class Positions { auto_, rope, learned, sincos };
 enum class AttentionNormChoice { scheme, none, qk, qk_full, qkv };
+enum class RopeScalingLayers { all, full };
 
 // Keys that only some families use.
 config::Use for_family(std::initializer_list<Family> families);
@@ -24,6 +25,7 @@ inline config::Use for_text() { return for_family({Family::lm, Family::moe}); }
 inline config::Use for_images() { return for_family({Family::vit, Family::dit}); }
 config::Use for_context();
 config::Use for_rope();
+config::Use with_rope_scaling();
 
 // Chances in training, in every family (dropping.h).
 struct DropoutConfig {
@@ -52,14 +54,19 @@ struct ModelConfig {
   bool tied = true;
   int64_t context = 256;
   int64_t window = 0;
+  std::string window_pattern = "S";
   Positions positions = Positions::auto_;
   double rope_theta = 10000;
   std::string rope_scaling = "none";
+  RopeScalingLayers rope_scaling_layers = RopeScalingLayers::all;
   bool bias = false;
   bool qkv_bias = false;
   nn::NormKind norm = nn::NormKind::rms;
   double norm_eps = 1e-5;
   AttentionNormChoice attention_norm = AttentionNormChoice::scheme;
+  nn::ValueResidual value_residual = nn::ValueResidual::none;
+  int64_t depth_attention_stride = 0;
+  int64_t depth_attention_recent = 0;
   int64_t experts = 8;
   int64_t experts_per_token = 2;
   int64_t shared_width = 0;
@@ -87,15 +94,26 @@ struct ModelConfig {
     visit("tied", self.tied, {"the head uses the embedding matrix", for_text()});
     visit("context", self.context, {"tokens of one sample; of images it follows from image and patch", for_context()});
     visit("window", self.window, {"tokens that a token sees, itself among them; 0 = all before it", for_text()});
+    visit("window_pattern", self.window_pattern,
+          {"which blocks have the window, S, and which see all, F: SSSF is repeated over them", for_text(),
+           config::with({"model.window"})});
     visit("positions", self.positions, "position encoding");
     visit("rope_theta", self.rope_theta, {"base of the rotary frequencies", for_rope()});
     visit("rope_scaling", self.rope_scaling,
           {"rotary frequencies for a longer context: none, llama3(factor=8, context=8192) or yarn(...)", for_rope()});
+    visit("rope_scaling_layers", self.rope_scaling_layers,
+          {"which blocks rope_scaling is for: all, or those that see all tokens (window_pattern)", for_rope(),
+           with_rope_scaling()});
     visit("bias", self.bias, "biases in linear layers and LayerNorm");
     visit("qkv_bias", self.qkv_bias, {"biases of q, k and v alone", config::without("model.bias")});
     visit("norm", self.norm, "kind of norm");
     visit("norm_eps", self.norm_eps, "added inside the root of every norm");
     visit("attention_norm", self.attention_norm, "norms on q, k, v; scheme = what the residual scheme asks for");
+    visit("value_residual", self.value_residual, "mixes the values of block 0 into those of the later ones");
+    visit("depth_attention_stride", self.depth_attention_stride,
+          "a token's values attend to those of every so many-th block before; 0 = to none");
+    visit("depth_attention_recent", self.depth_attention_recent,
+          {"and to those of so many blocks just before", config::with({"model.depth_attention_stride"})});
     visit("experts", self.experts, {"experts of a block", for_family({Family::moe})});
     visit("experts_per_token", self.experts_per_token, {"experts that a token is sent to", for_family({Family::moe})});
     visit("shared_width", self.shared_width,
@@ -120,6 +138,14 @@ struct ModelConfig {
   bool modulated() const { return family == Family::dit; }                      // shift, scale and gate of each branch
   int64_t expert_count() const { return family == Family::moe ? experts : 0; }  // of a block; 0: a dense FFN
   int64_t grid() const { return image / patch; }                                // patches of a row
+
+  // Whether a block sees no more than the window, whatever its size.
+  bool slides(int64_t block) const {
+    return causal() && window > 0 && window_pattern[static_cast<size_t>(block) % window_pattern.size()] == 'S';
+  }
+  int64_t window_of(int64_t block) const { return slides(block) ? window : 0; }  // 0: all
+  bool scales_rope(int64_t block) const { return rope_scaling_layers == RopeScalingLayers::all || !slides(block); }
+  nn::ValueMixing value_mixing() const { return {value_residual, depth_attention_stride, depth_attention_recent}; }
 
   nn::NormSpec norm_spec() const { return {.kind = norm, .eps = norm_eps, .bias = bias}; }
 };
@@ -164,4 +190,10 @@ struct siamese::EnumText<siamese::models::AttentionNormChoice> {
                                                                     {models::AttentionNormChoice::qk, "qk"},
                                                                     {models::AttentionNormChoice::qk_full, "qk_full"},
                                                                     {models::AttentionNormChoice::qkv, "qkv"}}};
+};
+
+template <>
+struct siamese::EnumText<siamese::models::RopeScalingLayers> {
+  static constexpr EnumNames<models::RopeScalingLayers, 2> names{
+      {{models::RopeScalingLayers::all, "all"}, {models::RopeScalingLayers::full, "full"}}};
 };

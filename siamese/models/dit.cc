@@ -87,12 +87,13 @@ at::Tensor DiffusionTransformer::output(const at::Tensor& x, const at::Tensor& t
   std::vector<at::Tensor> of_blocks;
   for (const auto& modulation : modulations_) of_blocks.push_back(modulation(condition));
   const auto sublayer = [blocks = blocks_, dropping](const residual::Site& site, const at::Tensor& read,
-                                                     const std::vector<at::Tensor>& conditions) {
+                                                     const std::vector<at::Tensor>& conditions,
+                                                     const std::vector<at::Tensor>& carry) {
     // Shift, scale, gate of attention, then of the feed-forward.
     const auto vectors = conditions[static_cast<size_t>(site.block)].chunk(6, 1);
     const size_t first = site.kind == residual::SiteKind::attention ? 0 : 3;
     const at::Tensor input = ops::modulate(read, vectors[first], vectors[first + 1]);
-    SublayerOutput result = (*blocks)(site, input, {.dropping = dropping});
+    SublayerOutput result = (*blocks)(site, input, {.dropping = dropping}, carry);
     result.branch.gate = vectors[first + 2].unsqueeze(1);
     result.input = input;
     return result;

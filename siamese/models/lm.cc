@@ -23,8 +23,14 @@ LanguageModel::LanguageModel(const ModelConfig& config, const nn::InitConfig& in
   if (config.positions == Positions::learned) {
     positions_ = nn::Embedding(root.child("positions"), config.context, config.width, initializer.embedding());
   } else {
-    rotary_ = nn::Rotary(config.context, config.width / config.heads, config.rope_theta, this->parameters().options(),
-                         rope_scaling_of(config.rope_scaling));
+    const auto rotary = [&](const nn::RopeScaling& scaling) {
+      return nn::Rotary(config.context, config.width / config.heads, config.rope_theta, this->parameters().options(),
+                        scaling);
+    };
+    rotary_ = rotary(rope_scaling_of(config.rope_scaling));
+    for (int64_t block = 0; block < config.blocks && !unscaled_rotary_; ++block) {
+      if (!config.scales_rope(block)) unscaled_rotary_ = rotary({});
+    }
   }
   stack_ = make_stack(root, config);
   blocks_ = std::make_shared<const Blocks>(root, *stack_, config, initializer);
@@ -56,8 +62,12 @@ at::Tensor LanguageModel::embed_after(const at::Tensor& tokens, const LmCache& c
     const bool together =
         std::all_of(cache.past.begin(), cache.past.end(), [&](int64_t past) { return past == cache.past.front(); });
     const at::IntArrayRef begins = cache.past;
-    sequence.rotary = rotary_.at_each(together ? begins.slice(0, 1) : begins, count, embedded.options());
-    if (together) sequence.rotary = {sequence.rotary.cos[0], sequence.rotary.sin[0]};  // one table for all
+    const auto tables = [&](const nn::Rotary& rotary) {
+      nn::RotaryTables each = rotary.at_each(together ? begins.slice(0, 1) : begins, count, embedded.options());
+      return together ? nn::RotaryTables{each.cos[0], each.sin[0]} : each;  // one table for all
+    };
+    sequence.rotary = tables(rotary_);
+    if (unscaled_rotary_) sequence.unscaled_rotary = tables(*unscaled_rotary_);
     return embedded;
   }
   std::vector<at::Tensor> rows;
@@ -77,6 +87,7 @@ at::Tensor LanguageModel::embed(const at::Tensor& tokens, const std::vector<std:
   const at::Tensor embedded = embedding_(tokens);
   if (config_.positions == Positions::rope) {
     sequence.rotary = rotary_.at(0, count, embedded.options());
+    if (unscaled_rotary_) sequence.unscaled_rotary = unscaled_rotary_->at(0, count, embedded.options());
     return embedded;
   }
   if (borders.empty()) return ops::add_to_each(embedded, positions_.weight().value().narrow(0, 0, count));
@@ -95,10 +106,9 @@ StackOutput LanguageModel::run(const at::Tensor& given, const StackOptions& opti
   } else {
     embedded = embed(tokens, borders, sequence);
   }
-  const auto sublayer = [blocks = blocks_, sequence](const residual::Site& site, const at::Tensor& input,
-                                                     const std::vector<at::Tensor>&) {
-    return (*blocks)(site, input, sequence);
-  };
+  const auto sublayer = [blocks = blocks_, sequence](
+                            const residual::Site& site, const at::Tensor& input, const std::vector<at::Tensor>&,
+                            const std::vector<at::Tensor>& carry) { return (*blocks)(site, input, sequence, carry); };
   StackOutput output = (*stack_)(dropping.embedding()(embedded), sublayer, options);
   if (cache != nullptr) {
     for (int64_t& past : cache->past) past += given.size(1);
@@ -192,11 +202,13 @@ double LanguageModel::forward_flops(int64_t batch) const {
   if (config_.tied) weights += static_cast<double>(config_.vocab * config_.width);
   weights -= static_cast<double>(idle_experts());
   const auto tokens = static_cast<double>(config_.context);
-  // Pairs of tokens that see each other: the causal half, or of it what lies in the window.
-  const auto window =
-      static_cast<double>(config_.window > 0 ? std::min(config_.window, config_.context) : config_.context);
-  const double pairs = tokens * window - window * window / 2;
-  const double attention = 2 * static_cast<double>(config_.blocks * config_.width) * pairs;
+  double pairs = 0;  // of tokens that see each other: in each block the causal half, or of it what lies in its window
+  for (int64_t block = 0; block < config_.blocks; ++block) {
+    const int64_t seen = config_.window_of(block);
+    const auto window = static_cast<double>(seen > 0 ? std::min(seen, config_.context) : config_.context);
+    pairs += tokens * window - window * window / 2;
+  }
+  const double attention = 2 * static_cast<double>(config_.width) * pairs;
   return 2 * static_cast<double>(batch) * (weights * tokens + attention);
 }
 

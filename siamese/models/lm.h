@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
@@ -72,7 +73,8 @@ class LanguageModel : public Model {
   nn::Embedding embedding_;
   nn::Embedding positions_;
   nn::Rotary rotary_;
-  std::shared_ptr<const Blocks> blocks_;  // shared with segments that backward computes again
+  std::optional<nn::Rotary> unscaled_rotary_;  // where some blocks are not scaled (model.rope_scaling_layers)
+  std::shared_ptr<const Blocks> blocks_;       // shared with segments that backward computes again
   nn::Slot head_;
 };
 

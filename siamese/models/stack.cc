@@ -26,12 +26,12 @@ Stack::Stack(const nn::Scope& scope, const std::string& scheme, const residual::
   parts_ = parts;
 }
 
-residual::Streams Stack::Parts::run(residual::Streams streams, size_t first, size_t last, const Sublayer& sublayer,
-                                    const std::vector<at::Tensor>& conditions, residual::Recorder* recorder,
-                                    std::vector<at::Tensor>& beside) const {
+Stack::Passing Stack::Parts::run(Passing passing, size_t first, size_t last, const Sublayer& sublayer,
+                                 const std::vector<at::Tensor>& conditions, residual::Recorder* recorder,
+                                 std::vector<at::Tensor>& beside) const {
   for (size_t i = first; i < last; ++i) {
-    const residual::ReadResult read = junctions[i]->read(streams, recorder);
-    SublayerOutput output = sublayer(sites[i], read.branch_input, conditions);
+    const residual::ReadResult read = junctions[i]->read(passing.streams, recorder);
+    SublayerOutput output = sublayer(sites[i], read.branch_input, conditions, passing.carry);
     // A gate, a recorder and a scheme whose read did not round take floats.
     if (output.branch.gate.defined() || read.branch_input.scalar_type() != at::kBFloat16) {
       output.branch.value = ops::from_operand(output.branch.value);
@@ -39,10 +39,10 @@ residual::Streams Stack::Parts::run(residual::Streams streams, size_t first, siz
     if (recorder != nullptr) {
       recorder->branch(sites[i], output.input.defined() ? output.input : read.branch_input, output.branch.value);
     }
-    streams = junctions[i]->write(read.streams, output.branch);
+    passing = {junctions[i]->write(read.streams, output.branch), std::move(output.carry)};
     beside.insert(beside.end(), output.beside.begin(), output.beside.end());
   }
-  return streams;
+  return passing;
 }
 
 SegmentParameters Stack::parameters_of(size_t first, size_t last) const {
@@ -57,37 +57,49 @@ SegmentParameters Stack::parameters_of(size_t first, size_t last) const {
   return parameters;
 }
 
-residual::Streams Stack::run_recomputed(const residual::Streams& streams, size_t first, size_t last,
-                                        const Sublayer& sublayer, const std::vector<at::Tensor>& conditions,
-                                        residual::Recorder* recorder, std::vector<at::Tensor>& beside) const {
-  const residual::FlatStreams flat = residual::flatten(streams);
+Stack::Passing Stack::run_recomputed(const Passing& passing, size_t first, size_t last, const Sublayer& sublayer,
+                                     const std::vector<at::Tensor>& conditions, residual::Recorder* recorder,
+                                     std::vector<at::Tensor>& beside) const {
+  const residual::FlatStreams flat = residual::flatten(passing.streams);
   // The first pass tells what the segment returns and is the one the recorder sees; backward's pass is silent. What
   // points to this frame is dropped after the first pass: backward runs when the frame is gone.
   struct FirstPass {
     residual::StreamsLayout* layout;
+    size_t* carried;
     residual::Recorder* recorder;
   };
   residual::StreamsLayout layout;
-  const auto first_pass = std::make_shared<std::optional<FirstPass>>(FirstPass{&layout, recorder});
+  size_t carried = 0;
+  const auto first_pass = std::make_shared<std::optional<FirstPass>>(FirstPass{&layout, &carried, recorder});
   const Segment segment = [parts = parts_, first, last, sublayer, first_pass, stream_inputs = flat.tensors.size(),
-                           before = flat.layout, precision = ops::precision()](const std::vector<at::Tensor>& inputs) {
+                           carry_inputs = passing.carry.size(), before = flat.layout,
+                           precision = ops::precision()](const std::vector<at::Tensor>& inputs) {
     const ops::PrecisionGuard as_in_forward(precision);
     const auto now = std::exchange(*first_pass, std::nullopt);
-    const auto split = inputs.begin() + static_cast<std::ptrdiff_t>(stream_inputs);
+    const auto carry = inputs.begin() + static_cast<std::ptrdiff_t>(stream_inputs);
+    const auto given = carry + static_cast<std::ptrdiff_t>(carry_inputs);
     const residual::Streams opened = residual::unflatten(before, at::TensorList(inputs).slice(0, stream_inputs));
     std::vector<at::Tensor> made;
-    residual::FlatStreams result = residual::flatten(
-        parts->run(opened, first, last, sublayer, {split, inputs.end()}, now ? now->recorder : nullptr, made));
-    if (now) *now->layout = std::move(result.layout);
+    const Passing passed = parts->run({opened, {carry, given}}, first, last, sublayer, {given, inputs.end()},
+                                      now ? now->recorder : nullptr, made);
+    residual::FlatStreams result = residual::flatten(passed.streams);
+    if (now) {
+      *now->layout = std::move(result.layout);
+      *now->carried = passed.carry.size();
+    }
+    result.tensors.insert(result.tensors.end(), passed.carry.begin(), passed.carry.end());
     result.tensors.insert(result.tensors.end(), made.begin(), made.end());
     return result.tensors;
   };
   std::vector<at::Tensor> inputs = flat.tensors;
+  inputs.insert(inputs.end(), passing.carry.begin(), passing.carry.end());
   inputs.insert(inputs.end(), conditions.begin(), conditions.end());
   const auto outputs = recompute(segment, inputs, parameters_of(first, last));
   const size_t stream_tensors = layout.tensors();
-  beside.insert(beside.end(), outputs.begin() + static_cast<std::ptrdiff_t>(stream_tensors), outputs.end());
-  return residual::unflatten(layout, at::TensorList(outputs).slice(0, stream_tensors));
+  const auto carry = outputs.begin() + static_cast<std::ptrdiff_t>(stream_tensors);
+  const auto made = carry + static_cast<std::ptrdiff_t>(carried);
+  beside.insert(beside.end(), made, outputs.end());
+  return {residual::unflatten(layout, at::TensorList(outputs).slice(0, stream_tensors)), {carry, made}};
 }
 
 bool Stack::rounds_input(const residual::Streams& streams, const StackOptions& options) const {
@@ -112,7 +124,8 @@ void Stack::watch(const residual::Streams& streams, size_t first, const StackOpt
 StackOutput Stack::operator()(const at::Tensor& embedding, const Sublayer& sublayer, const StackOptions& options,
                               const std::vector<at::Tensor>& conditions) const {
   StackOutput output;
-  residual::Streams streams = parts_->topology->open(embedding);
+  Passing passing{parts_->topology->open(embedding), {}};
+  residual::Streams& streams = passing.streams;
   streams.rounds_input = rounds_input(streams, options);
   // Streams that open as the same tensor become nodes of their own: then each gathers its gradient before they are
   // added, in the same order whether a segment is recomputed or not.
@@ -122,9 +135,9 @@ StackOutput Stack::operator()(const at::Tensor& embedding, const Sublayer& subla
   for (size_t first = 0; first < sites().size(); first += length) {
     const size_t last = std::min(sites().size(), first + length);
     watch(streams, first, options);
-    streams = recomputes
-                  ? run_recomputed(streams, first, last, sublayer, conditions, options.recorder, output.beside)
-                  : parts_->run(std::move(streams), first, last, sublayer, conditions, options.recorder, output.beside);
+    passing = recomputes
+                  ? run_recomputed(passing, first, last, sublayer, conditions, options.recorder, output.beside)
+                  : parts_->run(std::move(passing), first, last, sublayer, conditions, options.recorder, output.beside);
   }
   streams.rounds_input = false;
   output.hidden = parts_->topology->close(streams);

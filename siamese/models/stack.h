@@ -18,12 +18,15 @@ struct SublayerOutput {
   residual::Branch branch;
   at::Tensor input = {};                // what the branch saw, where the family modulates what was read
   std::vector<at::Tensor> beside = {};  // what else came out, as auxiliary losses; the same number at every such site
+  std::vector<at::Tensor> carry = {};   // for the next site
 };
 
 // What the family computes at a site from the branch input. `conditions`: what it needs beside that and its own
-// parameters and has a gradient; handed in, because recomputation must know all it depends on.
-using Sublayer = std::function<SublayerOutput(const residual::Site& site, const at::Tensor& input,
-                                              const std::vector<at::Tensor>& conditions)>;
+// parameters and has a gradient; handed in, because recomputation must know all it depends on. `carry`: what the site
+// before left for this one (nn/value_carry.h), nothing at the first; a site hands on what later ones need.
+using Sublayer =
+    std::function<SublayerOutput(const residual::Site& site, const at::Tensor& input,
+                                 const std::vector<at::Tensor>& conditions, const std::vector<at::Tensor>& carry)>;
 
 struct StackOutput {
   at::Tensor hidden;               // the final hidden state
@@ -52,6 +55,12 @@ class Stack {
                          const std::vector<at::Tensor>& conditions = {}) const;
 
  private:
+  // What goes from one site to the next.
+  struct Passing {
+    residual::Streams streams;
+    std::vector<at::Tensor> carry;
+  };
+
   // Shared with segments that backward will compute again, perhaps when the stack is gone.
   struct Parts {
     std::unique_ptr<residual::Topology> topology;
@@ -59,15 +68,15 @@ class Stack {
     std::vector<std::unique_ptr<residual::Junction>> junctions;
 
     // Sites [first, last); what came out beside the branches is appended to `beside`.
-    residual::Streams run(residual::Streams streams, size_t first, size_t last, const Sublayer& sublayer,
-                          const std::vector<at::Tensor>& conditions, residual::Recorder* recorder,
-                          std::vector<at::Tensor>& beside) const;
+    Passing run(Passing passing, size_t first, size_t last, const Sublayer& sublayer,
+                const std::vector<at::Tensor>& conditions, residual::Recorder* recorder,
+                std::vector<at::Tensor>& beside) const;
   };
 
   // The same, keeping only the inputs and computing the rest again in backward.
-  residual::Streams run_recomputed(const residual::Streams& streams, size_t first, size_t last,
-                                   const Sublayer& sublayer, const std::vector<at::Tensor>& conditions,
-                                   residual::Recorder* recorder, std::vector<at::Tensor>& beside) const;
+  Passing run_recomputed(const Passing& passing, size_t first, size_t last, const Sublayer& sublayer,
+                         const std::vector<at::Tensor>& conditions, residual::Recorder* recorder,
+                         std::vector<at::Tensor>& beside) const;
   // Sites from `first` on come next: tells options.passed when backward is back there.
   void watch(const residual::Streams& streams, size_t first, const StackOptions& options) const;
   // Whether reads shall round: a family that modulates what they return, and a recorder, want floats.

@@ -55,8 +55,9 @@ at::Tensor VisionTransformer::features(const at::Tensor& images, const StackOpti
   const at::Tensor embedded =
       ops::add_to_each(at::cat({first, patches_(images.to(parameters().options()))}, 1), positions_.value());
   const auto sublayer = [blocks = blocks_, path, dropping, streams = embedded.options()](
-                            const residual::Site& site, const at::Tensor& input, const std::vector<at::Tensor>&) {
-    SublayerOutput output = (*blocks)(site, input, {.dropping = dropping});
+                            const residual::Site& site, const at::Tensor& input, const std::vector<at::Tensor>&,
+                            const std::vector<at::Tensor>& carry) {
+    SublayerOutput output = (*blocks)(site, input, {.dropping = dropping}, carry);
     output.branch.gate = path.kept(site, input.size(0), streams);
     return output;
   };

@@ -26,6 +26,7 @@ Attention::Attention(const Scope& scope, const AttentionShape& shape, AttentionN
   out_ = Linear(scope.child("out"), shape.width, shape.width, shape.bias,
                 initializer.output_projection(shape.width, shape.width, block, factors.depth_factor));
   scale_rows(out_.weight(), 0, shape.width, factors.output);
+  values_ = ValueCarry(scope, shape.values, shape.width, shape.kv_heads, block, shape.blocks);
 
   const NormSpec spec{.kind = NormKind::rms, .eps = shape.norm_eps};
   if (norm == AttentionNorm::none) return;
@@ -65,31 +66,66 @@ ops::AttentionArguments Attention::arguments(const RotaryTables* rotary) const {
   return arguments;
 }
 
-at::Tensor Attention::mixed(const at::Tensor& qkv, const RotaryTables* rotary, const Dropout& dropout,
-                            const std::vector<int64_t>& pieces) const {
+at::Tensor Attention::with_mixed_values(const at::Tensor& qkv, const at::Tensor& x, const std::vector<int64_t>& pieces,
+                                        Carry& carry, ops::AttentionArguments& arguments) const {
+  const int64_t batch = qkv.size(0), tokens = qkv.size(1);
+  if (!values_.looks_at_keys()) {
+    const int64_t before = qkv.size(2) - shape_.kv_heads * shape_.head_dim();
+    at::Tensor v = qkv.narrow(-1, before, qkv.size(2) - before);
+    v = v.reshape({batch, tokens, shape_.kv_heads, shape_.head_dim()});
+    if (arguments.v_gain.defined()) v = v_norm_(ops::from_operand(v)).to(v.scalar_type());
+    arguments.v_gain = at::Tensor();
+    return at::cat({qkv.narrow(-1, 0, before), values_(x, {{}, {}, v}, carry).flatten(2)}, -1);
+  }
+  ops::AttentionArguments of_tokens = arguments;
+  if (arguments.cos.defined() && !pieces.empty()) {  // positions start anew with each
+    const at::Tensor at = piece_positions(pieces, batch, tokens).reshape({-1}).to(arguments.cos.device());
+    const auto table = [&](const at::Tensor& angles) {
+      return angles.index_select(0, at).reshape({batch, tokens, 1, angles.size(-1)});
+    };
+    of_tokens.cos = table(arguments.cos);
+    of_tokens.sin = table(arguments.sin);
+  }
+  const ops::AttentionHeads heads = ops::attention_heads(qkv, of_tokens);
+  for (at::Tensor* const done :
+       {&arguments.cos, &arguments.sin, &arguments.q_gain, &arguments.k_gain, &arguments.v_gain}) {
+    *done = at::Tensor();
+  }
+  const at::Tensor v = values_(x, heads, carry);
+  return at::cat({heads.q.flatten(2), heads.k.flatten(2), v.flatten(2)}, -1);
+}
+
+at::Tensor Attention::attended(const at::Tensor& qkv, const ops::AttentionArguments& arguments, const Dropout& dropout,
+                               const std::vector<int64_t>& pieces) const {
   if (!pieces.empty()) {
     expect_that(!dropout.acts(), "attention dropout", "none within documents", 1);
-    return attention_in_pieces(qkv, arguments(rotary), pieces);
+    return attention_in_pieces(qkv, arguments, pieces);
   }
-  if (!dropout.acts()) return ops::attention(qkv, arguments(rotary));
+  if (!dropout.acts()) return ops::attention(qkv, arguments);
   const int64_t tokens = qkv.size(1);
   const at::Tensor dropped = dropout.dropped({qkv.size(0), shape_.heads, tokens, tokens}, qkv.device());
-  return ops::dropped_attention(qkv, arguments(rotary), dropped, dropout.chance);
+  return ops::dropped_attention(qkv, arguments, dropped, dropout.chance);
 }
 
 at::Tensor Attention::operator()(const at::Tensor& x, const RotaryTables* rotary, at::IntArrayRef past,
-                                 const KeyValues* cache, const Dropout& dropout,
-                                 const std::vector<int64_t>& pieces) const {
+                                 const KeyValues* cache, const Dropout& dropout, const std::vector<int64_t>& pieces,
+                                 Carry* carry) const {
   expect_shape("attention input", x, {-1, -1, shape_.width});
   if (cache == nullptr) {
     expect_that(past.empty(), "attention past", "none without a cache", static_cast<int64_t>(past.size()));
-    return out_(mixed(projected(x), rotary, dropout, pieces));
+  } else {
+    expect_that(pieces.empty(), "attention pieces", "none with a cache", static_cast<int64_t>(pieces.size()));
+    expect_that(shape_.causal, "attention cache", "none where all tokens see one another", 1);
   }
-  expect_that(pieces.empty(), "attention pieces", "none with a cache", static_cast<int64_t>(pieces.size()));
-  expect_that(shape_.causal, "attention cache", "none where all tokens see one another", 1);
   // The cache is float32: what was once rounded is not rounded again.
-  const at::Tensor qkv = ops::from_operand(projected(x));
-  const at::Tensor seen = ops::cached_attention(qkv, arguments(rotary), cache->keys, cache->values, past);
+  at::Tensor qkv = cache == nullptr ? projected(x) : ops::from_operand(projected(x));
+  ops::AttentionArguments with = arguments(rotary);
+  if (values_.acts()) {
+    expect_that(carry != nullptr, "attention carry", "one where values are mixed", 0);
+    qkv = with_mixed_values(qkv, x, pieces, *carry, with);
+  }
+  if (cache == nullptr) return out_(attended(qkv, with, dropout, pieces));
+  const at::Tensor seen = ops::cached_attention(qkv, with, cache->keys, cache->values, past);
   return out_(seen.to(x.scalar_type()));
 }
 

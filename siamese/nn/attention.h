@@ -13,6 +13,7 @@
 #include "siamese/nn/linear.h"
 #include "siamese/nn/norm.h"
 #include "siamese/nn/rotary.h"
+#include "siamese/nn/value_carry.h"
 #include "siamese/ops/attention.h"
 
 namespace siamese::nn {
@@ -30,6 +31,8 @@ struct AttentionShape {
   double norm_eps = 1e-5;
   bool causal = true;
   int64_t window = 0;  // tokens that a token sees, itself among them; 0: all before it
+  ValueMixing values = {};
+  int64_t blocks = 1;  // of the model; only for `values`
 
   int64_t head_dim() const { return width / heads; }
 };
@@ -48,17 +51,21 @@ class Attention {
 
   // `rotary` may be null (learned positions). With a `cache`, the tokens follow `past` others of each sequence, which
   // it holds; without one there are none. `dropout` acts on the weights of a pass without a cache. `pieces`: documents
-  // that do not see each other (pieces.h), in a pass without a cache and without dropout.
+  // that do not see each other (pieces.h), in a pass without a cache and without dropout. `carry`: of the blocks
+  // before, and then for those after (value_carry.h); may be null where values are not mixed.
   at::Tensor operator()(const at::Tensor& x, const RotaryTables* rotary, at::IntArrayRef past = {},
                         const KeyValues* cache = nullptr, const Dropout& dropout = {},
-                        const std::vector<int64_t>& pieces = {}) const;
+                        const std::vector<int64_t>& pieces = {}, Carry* carry = nullptr) const;
 
  private:
   at::Tensor projected(const at::Tensor& x) const;
   ops::AttentionArguments arguments(const RotaryTables* rotary) const;
+  // The projected q, k, v with v' for v. What of `arguments` was done to look at them is taken out of it.
+  at::Tensor with_mixed_values(const at::Tensor& qkv, const at::Tensor& x, const std::vector<int64_t>& pieces,
+                               Carry& carry, ops::AttentionArguments& arguments) const;
   // From the projected q, k, v to what the output projection reads.
-  at::Tensor mixed(const at::Tensor& qkv, const RotaryTables* rotary, const Dropout& dropout,
-                   const std::vector<int64_t>& pieces) const;
+  at::Tensor attended(const at::Tensor& qkv, const ops::AttentionArguments& arguments, const Dropout& dropout,
+                      const std::vector<int64_t>& pieces) const;
 
   AttentionShape shape_;
   AttentionNorm norm_;
@@ -67,6 +74,7 @@ class Attention {
   Norm q_norm_;
   Norm k_norm_;
   Norm v_norm_;
+  ValueCarry values_;
 };
 
 }  // namespace siamese::nn

@@ -11,10 +11,9 @@
 
 #include "siamese/base/check.h"
 #include "siamese/ops/arguments.h"
+#include "siamese/ops/attention_heads.h"
 #include "siamese/ops/mode.h"
-#include "siamese/ops/norm.h"
 #include "siamese/ops/one_thread.h"
-#include "siamese/ops/rope.h"
 #include "siamese/ops/scope.h"
 #include "siamese/ops/wide.h"
 
@@ -150,18 +149,11 @@ at::Tensor dropped_attention(const at::Tensor& qkv, const AttentionArguments& ar
   const int64_t batch = qkv.size(0), tokens = qkv.size(1), kv_heads = arguments.kv_heads;
   const int64_t head_dim = qkv.size(2) / (arguments.heads + 2 * kv_heads);
   const int64_t group = arguments.heads / kv_heads;
-  const auto parts = qkv.split_with_sizes({arguments.heads * head_dim, kv_heads * head_dim, kv_heads * head_dim}, -1);
-  const auto heads = [&](const at::Tensor& part, const at::Tensor& gain, bool rotates) {
-    at::Tensor rows = part.reshape({batch, tokens, -1, head_dim});
-    if (gain.defined()) rows = rms_norm(rows.to(gain.scalar_type()), gain, arguments.eps);
-    if (rotates && arguments.cos.defined()) {
-      rows = rope(rows.to(arguments.cos.scalar_type()), arguments.cos, arguments.sin);
-    }
-    return rows.to(qkv.scalar_type()).transpose(1, 2).contiguous();  // [batch, heads, tokens, head_dim]
-  };
-  const at::Tensor q = heads(parts[0], arguments.q_gain, true).view({batch * kv_heads, group, tokens, head_dim});
-  const at::Tensor k = heads(parts[1], arguments.k_gain, true).view({batch * kv_heads, tokens, head_dim});
-  const at::Tensor v = heads(parts[2], arguments.v_gain, false).view({batch * kv_heads, tokens, head_dim});
+  const AttentionHeads of = attention_heads(qkv, arguments);
+  const auto rows = [](const at::Tensor& heads) { return heads.transpose(1, 2).contiguous(); };
+  const at::Tensor q = rows(of.q).view({batch * kv_heads, group, tokens, head_dim});
+  const at::Tensor k = rows(of.k).view({batch * kv_heads, tokens, head_dim});
+  const at::Tensor v = rows(of.v).view({batch * kv_heads, tokens, head_dim});
   const at::Tensor out = Mixing::apply(q, k, v, dropped, arguments.causal, chance);
   return out.view({batch, arguments.heads, tokens, head_dim})
       .transpose(1, 2)

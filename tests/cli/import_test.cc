@@ -75,6 +75,32 @@ TEST_F(Import, AWindowGoesThereAndBack) {
   }
 }
 
+TEST_F(Import, BlocksOfOlmo3AndDepthAttentionGoThereAndBack) {
+  make_run(
+      "'model.residual=siamese(x=hybrid)' model.attention_norm=qk_full model.blocks=4 model.context=24 model.window=5 "
+      "model.window_pattern=SSF model.depth_attention_stride=2 model.depth_attention_recent=1 "
+      "'model.rope_scaling=yarn(factor=4, context=16)' model.rope_scaling_layers=full");
+  ok("convert run --to archspace-olmo3 -o there");
+  const Json config = Json::parse(read("there/config.json"));
+  EXPECT_EQ(config.at("model_type"), "olmo3_siamese_depth");
+  EXPECT_EQ(config.at("sliding_window"), 5);
+  const std::string sliding = "sliding_attention", full = "full_attention";
+  EXPECT_EQ(config.at("layer_types"), Json({sliding, sliding, full, sliding}));
+  EXPECT_EQ(config.at("rope_parameters").at(full).at("rope_type"), "yarn");
+  EXPECT_EQ(config.at("rope_parameters").at(sliding).at("rope_type"), "default");
+  EXPECT_EQ(config.at("depth_attention_stride"), 2);
+  EXPECT_EQ(config.at("depth_attention_recent_window"), 1);
+  std::filesystem::remove(folder / "there" / "config.yaml");
+  const Json back = Json::parse(ok("convert there --to siamese -o back --json").out);
+  EXPECT_EQ(back.at("from"), "archspace-olmo3");
+  for (const char* const line : {"window: 5", "window_pattern: SSF", "rope_scaling_layers: full",
+                                 "depth_attention_stride: 2", "depth_attention_recent: 1", "attention_norm: qk_full"}) {
+    EXPECT_NE(read("back/config.yaml").find(line), std::string::npos) << line;
+  }
+  EXPECT_EQ(said("back"), said("run"));
+  expect_refusal("convert run --to hf-siamese -o x", 2, "model.window: expected 0, or at least");
+}
+
 TEST_F(Import, AWindowOfSomeBlocksLimitsTheContext) {
   make_run("model.context=24 model.qkv_bias=true model.norm_eps=1e-6");
   ok("convert run --to hf-qwen2 -o there");

@@ -19,17 +19,31 @@ std::vector<at::Tensor> loss_and_gradients(const ModelConfig& config, const at::
   return made;
 }
 
+void expect_same_there(const ModelConfig& config) {
+  const auto there = loss_and_gradients(config, testing::protected_device());
+  const auto here = loss_and_gradients(config, at::kCPU);
+  ASSERT_EQ(there.size(), here.size());
+  for (size_t i = 0; i < here.size(); ++i) testing::expect_same_bits(there[i], here[i], std::to_string(i));
+}
+
 TEST(DeviceSchemes, EverySchemeInEveryFamily) {
   const ops::ModeGuard plain(ops::Mode::plain);
   const ops::OneThread one_thread;
   for (const Family family : all_families()) {
     for (const std::string& scheme : schemes_of(family)) {
       SCOPED_TRACE(case_name(family, scheme));
-      const ModelConfig config = small_family(family, scheme);
-      const auto there = loss_and_gradients(config, testing::protected_device());
-      const auto here = loss_and_gradients(config, at::kCPU);
-      ASSERT_EQ(there.size(), here.size());
-      for (size_t i = 0; i < here.size(); ++i) testing::expect_same_bits(there[i], here[i], std::to_string(i));
+      expect_same_there(small_family(family, scheme));
+    }
+  }
+}
+
+TEST(DeviceSchemes, ValuesOfEarlierBlocksInEveryFamily) {
+  const ops::ModeGuard plain(ops::Mode::plain);
+  const ops::OneThread one_thread;
+  for (const Family family : all_families()) {
+    for (const ModelConfig& config : value_mixings(family)) {
+      SCOPED_TRACE(case_name(family, std::string(enum_text(config.value_residual))));
+      expect_same_there(config);
     }
   }
 }

@@ -99,6 +99,98 @@ TEST(HfConfig, WindowsAreKnownOrLimitTheContext) {
   EXPECT_EQ(read(Layout::hf_qwen2).model.find("context")->text, "32");
 }
 
+TEST(HfConfig, LayersOfOlmo3) {
+  auto json = nlohmann::json::parse(llama_with("model_type", "\"olmo3\""));
+  json["num_hidden_layers"] = 6;
+  json["sliding_window"] = 32;
+  const auto keys = [&] { return keys_of(Layout::hf_olmo3, json.dump()); };
+  EXPECT_EQ(keys()["window"], "32");
+  EXPECT_EQ(keys()["window_pattern"], "SSSF");  // what the package means without a list
+  EXPECT_FALSE(keys().contains("rope_scaling_layers"));
+  const std::string s = "sliding_attention", f = "full_attention";
+  const std::pair<std::vector<std::string>, const char*> lists[] = {{{s, s, s, f, s, s}, "SSSF"},
+                                                                    {{s, f, s, f, s, f}, "SF"},
+                                                                    {{s, s, f, f, f, f}, "SSFFFF"},
+                                                                    {{f, s, f, s, f, s}, "FS"}};
+  for (const auto& [types, pattern] : lists) {
+    json["layer_types"] = types;
+    EXPECT_EQ(keys()["window_pattern"], pattern);
+  }
+  json["layer_types"] = std::vector<std::string>(6, s);
+  EXPECT_FALSE(keys().contains("window_pattern"));
+  EXPECT_EQ(keys()["window"], "32");
+  json["layer_types"] = std::vector<std::string>(6, f);
+  EXPECT_FALSE(keys().contains("window"));
+  const auto refused = [&](const char* words) { expect_refused<DataError>([&] { keys(); }, {"config.json: ", words}); };
+  json["layer_types"] = std::vector<std::string>(5, s);
+  refused("layer_types: expected a list");
+  json["layer_types"] = {s, s, s, s, s, "chunked_attention"};
+  refused("layer_types: expected a list");
+  json["layer_types"] = nullptr;
+  json["sliding_window"] = nullptr;
+  refused("sliding_window: expected");
+}
+
+TEST(HfConfig, RotaryFrequenciesOfOlmo3AreThoseOfFullLayers) {
+  auto json = nlohmann::json::parse(llama_with("model_type", "\"olmo3\""));
+  json["sliding_window"] = 32;
+  const auto keys = [&] { return keys_of(Layout::hf_olmo3, json.dump()); };
+  const nlohmann::json yarn = {{"rope_type", "yarn"}, {"factor", 8}, {"original_max_position_embeddings", 33}};
+  json["rope_scaling"] = yarn;
+  EXPECT_EQ(keys()["rope_scaling"], "yarn(factor=8, context=33)");
+  EXPECT_EQ(keys()["rope_scaling_layers"], "full");
+  json["rope_scaling"] = nullptr;
+  json.erase("rope_theta");
+  EXPECT_TRUE(read_hf_config(Layout::hf_olmo3, json.dump(), "c").defaults.entries.empty());
+  auto full = yarn;
+  full["rope_theta"] = 7e4;
+  json["rope_parameters"] = {{"full_attention", full},
+                             {"sliding_attention", {{"rope_type", "default"}, {"rope_theta", 7e4}}}};
+  EXPECT_EQ(keys()["rope_scaling"], "yarn(factor=8, context=33)");
+  EXPECT_EQ(keys()["rope_scaling_layers"], "full");
+  EXPECT_EQ(keys()["rope_theta"], "70000");
+  const auto refused = [&](const char* words) {
+    expect_refused<DataError>([&] { keys(); }, {"config.json: rope_parameters.", words});
+  };
+  auto& sliding = json["rope_parameters"]["sliding_attention"];
+  sliding["rope_theta"] = 1e4;
+  refused("sliding_attention.rope_theta: expected that of full layers");
+  sliding = full;
+  refused("sliding_attention.rope_type: expected default");
+  sliding = {{"rope_type", "default"}};
+  json["rope_parameters"]["full_attention"]["truncate"] = false;
+  refused("full_attention.truncate: expected true");
+}
+
+TEST(HfConfig, DepthAttentionOfArchspace) {
+  auto json = nlohmann::json::parse(llama_with("model_type", "\"olmo3_siamese_depth\""));
+  json.update({{"sliding_window", 32},
+               {"use_depth_attention", true},
+               {"depth_attention_stride", 8},
+               {"depth_attention_recent_window", 0},
+               {"use_siamese_norm", true},
+               {"siamese_norm_variant", "hybrid_pre"},
+               {"qk_norm", true},
+               {"qk_norm_mode", "full_projection"}});
+  const auto keys = [&] { return keys_of(Layout::archspace_olmo3, json.dump()); };
+  EXPECT_EQ(layout_of_hf_config(json.dump(), "c"), Layout::archspace_olmo3);
+  EXPECT_EQ(keys()["depth_attention_stride"], "8");
+  EXPECT_FALSE(keys().contains("depth_attention_recent"));
+  json["depth_attention_recent_window"] = 3;
+  EXPECT_EQ(keys()["depth_attention_recent"], "3");
+  const std::pair<const char*, nlohmann::json> wrong[] = {
+      {"siamese_norm_variant", "post"}, {"use_siamese_norm", false},         {"qk_norm", false},
+      {"qk_norm_mode", "per_head"},     {"depth_attention_stride", nullptr}, {"depth_attention_recent_window", -1}};
+  for (const auto& [key, value] : wrong) {
+    const auto before = json[key];
+    json[key] = value;
+    expect_refused<DataError>([&] { keys(); }, {std::string("config.json: ") + key + ": expected"});
+    json[key] = before;
+  }
+  json["use_depth_attention"] = false;
+  EXPECT_FALSE(keys().contains("depth_attention_stride"));
+}
+
 TEST(HfConfig, TheModelTypeTellsTheLayout) {
   EXPECT_EQ(layout_of_hf_config(R"({"model_type": "qwen2"})", "c"), Layout::hf_qwen2);
   EXPECT_EQ(layout_of_hf_config(R"({"model_type": "mistral"})", "c"), Layout::hf_mistral);

@@ -206,6 +206,38 @@ Sample hf_siamese(models::AttentionNormChoice norm, at::ScalarType dtype) {
   return sample;
 }
 
+// What OLMo 3 has beside its tensors: a window in every other block, and longer positions in the others.
+void add_layers(Sample& sample) {
+  sample.config.norm_eps = 1e-6;
+  sample.config.window = 9;
+  sample.config.window_pattern = "SF";
+  sample.config.rope_scaling = "yarn(factor=4, context=64)";
+  sample.config.rope_scaling_layers = models::RopeScalingLayers::full;
+  sample.said.insert({{"window", "9"},
+                      {"window_pattern", "SF"},
+                      {"rope_scaling", sample.config.rope_scaling},
+                      {"rope_scaling_layers", "full"}});
+}
+
+Sample hf_olmo3(at::ScalarType dtype) {
+  Sample sample = hf_olmo2(dtype);
+  sample.name = "hf-olmo3";
+  sample.layout = Layout::hf_olmo3;
+  add_layers(sample);
+  return sample;
+}
+
+Sample archspace_olmo3(at::ScalarType dtype) {
+  Sample sample = hf_siamese(models::AttentionNormChoice::qk_full, dtype);
+  sample.name = "archspace-olmo3";
+  sample.layout = Layout::archspace_olmo3;
+  add_layers(sample);
+  sample.config.depth_attention_stride = 8;
+  sample.config.depth_attention_recent = 1;
+  sample.said.insert({{"depth_attention_stride", "8"}, {"depth_attention_recent", "1"}});
+  return sample;
+}
+
 // Our names; config.json says all the rest.
 Sample hf(at::ScalarType dtype) {
   Sample sample{"hf", Layout::hf};
@@ -237,9 +269,16 @@ Sample hf(at::ScalarType dtype) {
 }  // namespace
 
 std::vector<Sample> all_samples(at::ScalarType dtype) {
-  std::vector<Sample> samples = {
-      official_lm(true, dtype),   official_lm(false, dtype), official_deit(dtype), official_dit(true, dtype),
-      official_dit(false, dtype), hf_olmo2(dtype),           hf_gpt2(dtype),       hf(dtype)};
+  std::vector<Sample> samples = {official_lm(true, dtype),
+                                 official_lm(false, dtype),
+                                 official_deit(dtype),
+                                 official_dit(true, dtype),
+                                 official_dit(false, dtype),
+                                 hf_olmo2(dtype),
+                                 hf_gpt2(dtype),
+                                 hf(dtype),
+                                 hf_olmo3(dtype),
+                                 archspace_olmo3(dtype)};
   for (const auto norm : {models::AttentionNormChoice::scheme, models::AttentionNormChoice::qk,
                           models::AttentionNormChoice::qk_full, models::AttentionNormChoice::none}) {
     samples.push_back(hf_siamese(norm, dtype));

@@ -1,5 +1,6 @@
 // What an import knows of a model, and what an export insists on.
 #include <algorithm>
+#include <set>
 
 #include "tests/formats/support.h"
 
@@ -67,9 +68,13 @@ TEST_F(Settings, AMixtureOfExpertsTellsItsSizes) {
 }
 
 TEST_F(Settings, NamesEachKeyThatNobodyTold) {
+  // Documented; plain unless somebody says it.
+  const std::set<std::string> needless = {"label_dropout",         "rope_scaling",        "window",
+                                          "window_pattern",        "rope_scaling_layers", "depth_attention_stride",
+                                          "depth_attention_recent"};
   for (const Sample& sample : all_samples()) {
     for (const auto& [key, value] : sample.said) {
-      if (key == "label_dropout" || key == "rope_scaling") continue;  // documented; plain unless somebody says it
+      if (needless.contains(key)) continue;
       auto said = sample.said;
       said.erase(key);
       expect_refused<UsageError>(
@@ -183,6 +188,64 @@ TEST_F(Settings, ExportInsistsOnWhatTheLayoutMeans) {
     expect_refused<UsageError>([&] { check_export(sample.layout, sample.config); },
                                {"model.kv_heads: expected", "got 1"});
   }
+}
+
+// What blocks do differently, or hand to each other, stands in the config.json of few layouts.
+TEST_F(Settings, ExportRefusesWhatALayoutDoesNotHoldOfBlocks) {
+  const auto refused = [](const char* name, const std::string& words, const auto& change) {
+    Sample sample = sample_named(name);
+    sample.config.context = 64;
+    change(sample.config);
+    models::resolve(sample.config, {});
+    EXPECT_NO_THROW(check_export(Layout::siamese, sample.config)) << name;
+    expect_refused<UsageError>([&] { check_export(sample.layout, sample.config); },
+                               {words, "for layout " + std::string(enum_text(sample.layout))});
+  };
+  using Config = models::ModelConfig;
+  const auto window = [](const char* pattern) {
+    return [pattern](Config& config) {
+      config.window = 9;
+      config.window_pattern = pattern;
+    };
+  };
+  refused("hf-llama", "model.window: expected 0, or at least model.context (64),", window("SF"));
+  refused("hf-mistral", "model.window_pattern: expected S", window("SF"));
+  Sample mistral = sample_named("hf-mistral");
+  window("S")(mistral.config);
+  EXPECT_NO_THROW(check_export(Layout::hf_mistral, mistral.config));
+  const auto scaled = [](int64_t size, models::RopeScalingLayers layers) {
+    return [size, layers](Config& config) {
+      config.window = size;
+      config.window_pattern = "SF";
+      config.rope_scaling = "yarn(factor=4, context=64)";
+      config.rope_scaling_layers = layers;
+    };
+  };
+  using models::RopeScalingLayers;
+  // The window is as long as the context, so that only the frequencies differ.
+  refused("hf-llama", "model.rope_scaling_layers: expected all", scaled(64, RopeScalingLayers::full));
+  refused("hf-olmo3", "model.rope_scaling_layers: expected full", scaled(9, RopeScalingLayers::all));
+  refused("archspace-olmo3", "model.rope_scaling: expected truncate=true",
+          [](Config& config) { config.rope_scaling = "yarn(factor=4, context=64, truncate=false)"; });
+  refused("hf-olmo3", "model.depth_attention_stride: expected 0",
+          [](Config& config) { config.depth_attention_stride = 2; });
+  refused("hf", "model.depth_attention_stride: expected 0", [](Config& config) { config.depth_attention_stride = 2; });
+  for (const char* const name : {"hf-llama", "hf", "official-deit", "official-lm"}) {
+    refused(name, "model.value_residual: expected none",
+            [](Config& config) { config.value_residual = nn::ValueResidual::half; });
+  }
+}
+
+TEST_F(Settings, ALearnedValueResidualIsToldByItsTensors) {
+  models::ModelConfig config = sample_named("hf-llama").config;
+  config.value_residual = nn::ValueResidual::learned;
+  Tensors tensors;
+  for (const auto& tensor : models::tensor_list(config)) {
+    tensors.push_back({tensor.name, at::zeros(tensor.value.sizes())});
+  }
+  const std::map<std::string, std::string> said = {
+      {"residual", "pre"}, {"heads", "6"}, {"norm", "rms"}, {"norm_eps", "1e-06"}, {"rope_theta", "5000"}};
+  EXPECT_EQ(text_of(inferred(stored(tensors), Layout::siamese, said)), text_of(config));
 }
 
 TEST_F(Settings, MetadataMakesAFileStandAlone) {

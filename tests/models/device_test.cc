@@ -54,6 +54,9 @@ TEST(Device, WholeModelsOfEverySchemeOnMeta) {
       const ModelConfig config = small_family(family, scheme);
       ASSERT_NO_THROW(expect_whole_on_meta(config, family_options(config, 2)));
     }
+    for (const ModelConfig& config : value_mixings(family)) {
+      ASSERT_NO_THROW(expect_whole_on_meta(config, family_options(config, 2)));
+    }
   }
 }
 

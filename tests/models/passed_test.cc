@@ -56,6 +56,10 @@ TEST(Passed, GradientsAreCompleteWhenToldInEveryFamilyAndScheme) {
       expect_complete_when_told(config, 1, {2, 1});
       expect_complete_when_told(config, 2, {2});
     }
+    for (const ModelConfig& config : value_mixings(family)) {
+      expect_complete_when_told(config, 0, {2, 1});
+      expect_complete_when_told(config, 1, {2, 1});
+    }
   }
 }
 

@@ -36,6 +36,10 @@ void for_every_case(const Check& check) {
       config.blocks = 2;
       check(config, case_name(family, scheme));
     }
+    for (const ModelConfig& config : value_mixings(family)) {
+      const bool depth = config.depth_attention_stride > 0;
+      check(config, case_name(family, depth ? "depth attention" : enum_text(config.value_residual).data()));
+    }
   }
 }
 

@@ -48,6 +48,20 @@ inline ModelConfig small_family(Family family, const std::string& scheme) {
   return config;
 }
 
+// The family's small model with values of earlier blocks, in each way that there is (nn/value_carry.h).
+inline std::vector<ModelConfig> value_mixings(Family family) {
+  std::vector<ModelConfig> configs;
+  for (const nn::ValueMixing& mixing :
+       {nn::ValueMixing{.residual = nn::ValueResidual::half}, nn::ValueMixing{.residual = nn::ValueResidual::learned},
+        nn::ValueMixing{.depth_stride = 2}, nn::ValueMixing{.depth_stride = 3, .depth_recent = 1}}) {
+    ModelConfig& config = configs.emplace_back(small_family(family, "siamese"));
+    config.value_residual = mixing.residual;
+    config.depth_attention_stride = mixing.depth_stride;
+    config.depth_attention_recent = mixing.depth_recent;
+  }
+  return configs;
+}
+
 inline nn::InitConfig large_init() {
   nn::InitConfig init;
   init.rule = nn::InitRule::normal;

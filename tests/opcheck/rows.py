@@ -163,6 +163,19 @@ def stream_cases():
             d_input = None if n == 2 else torch.randn(2, 3, 7, dtype=used[0].dtype)
             return (d_input, through, used, *rest[:3], statistics, *rest[3:], [True, n != 3, True, n == 3])
 
+        def depth(n=n, dtype=dtype):
+            keys = [tensor(2, 3, 2, 5, dtype=dtype, grad=j != 1, strided=j == 0) for j in range(n)]
+            values = [tensor(2, 3, 2, 7, dtype=dtype, grad=n != 3) for _ in range(n)]
+            return (tensor(2, 3, 4, 5, dtype=dtype, grad=n != 2), keys, values)
+
+        def depth_backward(depth=depth, n=n):
+            args = detached(depth())
+            out, weights = torch.ops.siamese.depth_attend_forward(*args)
+            return (torch.randn_like(out), *args, weights, [True, n != 3, n != 2])
+
+        yield "depth_attend", depth
+        yield "depth_attend_forward", lambda depth=depth: detached(depth())
+        yield "depth_attend_backward", depth_backward
         yield "stream_attend", attend
         yield "stream_attend_forward", lambda attend=attend: detached(attend())
         yield "stream_attend_backward", attend_backward

@@ -31,6 +31,7 @@ std::vector<OpCase> op_cases();
 std::vector<OpCase> activation_cases();
 std::vector<OpCase> attention_cases();
 std::vector<OpCase> cached_attention_cases();
+std::vector<OpCase> depth_attend_cases();
 std::vector<OpCase> embedding_cases();
 std::vector<OpCase> expert_feed_forward_cases();
 std::vector<OpCase> feed_forward_cases();

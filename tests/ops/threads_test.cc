@@ -9,6 +9,7 @@
 #include "siamese/ops/attention.h"
 #include "siamese/ops/cached_attention.h"
 #include "siamese/ops/cross_entropy.h"
+#include "siamese/ops/depth_attend.h"
 #include "siamese/ops/embedding.h"
 #include "siamese/ops/expert_feed_forward.h"
 #include "siamese/ops/feed_forward.h"
@@ -111,6 +112,16 @@ TEST(Threads, HeadAndLoss) {
       check("cross-entropy " + text({rows, vocab}), {floats({rows, vocab}, 1)},
             [&](const List& x) { return cross_entropy(x[0], targets, {}).nll; });
     }
+  }
+}
+
+TEST(Threads, DepthAttend) {
+  for (const int64_t rows : {1, 5, 7, 31, 700}) {
+    List inputs = {floats({rows, 6, 17}, 1)};
+    for (uint64_t seed = 2; seed < 8; ++seed) inputs.push_back(floats({rows, 3, 17}, seed));
+    check("depth_attend " + text({rows}), inputs, [](const List& x) {
+      return depth_attend(x[0], {x[1], x[2], x[3]}, {x[4], x[5], x[6]});
+    });
   }
 }
 

@@ -17,6 +17,8 @@ LM = LmShape(width=24, blocks=3, heads=4, kv_heads=2, ffn_width=40, vocab=37, co
 UNTIED = replace(LM, tied=False)
 LLAMA = replace(LM, tied=False, eps=1e-6, head_norm="none")
 OLMO2 = replace(LLAMA, head_norm="qk_full", theta=500000.0)
+OLMO3 = replace(OLMO2, blocks=5, window=4, pattern="SSF")
+LONG_OLMO3 = replace(OLMO3, theta=700.0, scaling=RopeScaling("yarn", 4, 300), scaled="full")
 GPT2 = replace(LM, kv_heads=4)
 DEIT = ImageShape(width=24, blocks=3, heads=3, ffn_width=40, image=12, patch=4, channels=3, classes=5)
 DIT = ImageShape(width=24, blocks=3, heads=3, ffn_width=40, image=6, patch=2, channels=4, classes=5)
@@ -39,8 +41,14 @@ def lm_case(name: str, layout: str, build: Callable[[LmShape], nn.Module], shape
         keys |= {"model.kv_heads": shape.kv_heads, "model.rope_theta": shape.theta}
     if shape.scaling is not None:
         keys["model.rope_scaling"] = shape.scaling.text()
+        if shape.scaled != "all":
+            keys["model.rope_scaling_layers"] = shape.scaled
     if shape.window:
         keys["model.window"] = shape.window
+        if shape.pattern != "S":
+            keys["model.window_pattern"] = shape.pattern
+    if shape.depth_stride:
+        keys |= {"model.depth_attention_stride": shape.depth_stride, "model.depth_attention_recent": shape.depth_recent}
     return Case(name, layout, lambda: build(shape), lambda: token_inputs(shape), keys)
 
 
@@ -91,6 +99,11 @@ CASES = [
     lm_case("llama3", "hf-llama", llama, replace(LLAMA, scaling=RopeScaling("llama3", 8, 40))),
     lm_case("yarn", "hf-llama", llama, replace(LLAMA, scaling=RopeScaling("yarn", 4, 300))),
     lm_case("untied", "hf-olmo2", olmo2, OLMO2),
+    lm_case("untied", "hf-olmo3", olmo2, OLMO3),
+    lm_case("yarn of full layers", "hf-olmo3", olmo2, LONG_OLMO3),
+    lm_case("stride 2", "archspace-olmo3", HfSiamese, replace(OLMO3, depth_stride=2)),
+    lm_case("stride 3, recent 1, yarn", "archspace-olmo3", HfSiamese, replace(LONG_OLMO3, depth_stride=3, depth_recent=1)),
+    lm_case("no depth attention, tied", "archspace-olmo3", HfSiamese, replace(LONG_OLMO3, tied=True)),
     lm_case("untied", "hf-qwen2", llama, replace(LLAMA, qkv_bias=True)),
     lm_case("tied, yarn", "hf-qwen2", llama, replace(LLAMA, qkv_bias=True, tied=True, scaling=RopeScaling("yarn", 2, 100))),
     lm_case("untied", "hf-mistral", llama, LLAMA),

@@ -2,6 +2,7 @@
 
     Llama   h <- h + Attn(N1(h));      h <- h + FFN(N2(h))
     OLMo-2  h <- h + N1(Attn(h));      h <- h + N2(FFN(h)),   with norms of all of q and of k before RoPE
+    OLMo-3  as OLMo-2, with a window in some blocks and scaled frequencies in the others
     GPT-2   as Llama, LayerNorm and biases, learned positions, tanh GELU"""
 
 import torch
@@ -89,7 +90,7 @@ class RotaryLm(nn.Module):
         self.model = nn.ModuleDict(
             {
                 "embed_tokens": nn.Embedding(shape.vocab, shape.width),
-                "layers": nn.ModuleList(block(shape) for _ in range(shape.blocks)),
+                "layers": nn.ModuleList(block(shape.of_block(index)) for index in range(shape.blocks)),
                 "norm": RMSNorm(shape.width, shape.eps),
             }
         )

@@ -4,10 +4,16 @@ in block l, with c = sqrt(2 (l + 1)):
     A = Attn(c1 * X + NYa(Y));                       X <- X + A / c;   Y <- Y + A
     X <- NF(X);   O = FFN(NI(X + NYf(Y)));           X <- X + O / c;   Y <- Y + O
 
-and after the last block out = NE(NX(X) + NY(Y)), logits = out W^T."""
+and after the last block out = NE(NX(X) + NY(Y)), logits = out W^T.
+
+Depth-Attention (ArchSpace): before attention of block l, of each token and key/value head, with q, k after norms and RoPE,
+
+    a = softmax over j in S and l of mean_of_group(q_l) . k_j / sqrt(hd);   v'_l = sum over j in S of a_j v'_j + a_l v_l
+
+with S the blocks j < l whose number the stride divides or that are among the `recent` last."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor, nn
@@ -31,6 +37,17 @@ class LmShape:
     qkv_bias: bool = False
     scaling: RopeScaling | None = None
     window: int = 0
+    pattern: str = "S"  # of blocks, repeated: S has the window, F sees all
+    scaled: str = "all"  # or "full": the rotary frequencies of blocks without the window only
+    depth_stride: int = 0
+    depth_recent: int = 0
+
+    def of_block(self, index: int) -> "LmShape":
+        """The window and frequencies of one block."""
+        if self.window == 0 or self.pattern[index % len(self.pattern)] == "S":
+            sliding = self.window > 0
+            return replace(self, scaling=None if sliding and self.scaled == "full" else self.scaling)
+        return replace(self, window=0)
 
     @property
     def head_width(self) -> int:
@@ -52,13 +69,14 @@ class HybridLm(nn.Module):
         """tokens [batch, tokens] -> logits, loss, record"""
         record = Record()
         x = y = self.embedding()[tokens]
+        earlier: list[tuple[Tensor, Tensor]] = []  # k and v' of each block
         for index, block in enumerate(self.block_list()):
             c = math.sqrt(2 * (index + 1))
             normed = block.norm_of("NYa")(y)
             record.stream("X", x)
             record.stream("Y", y, normed)
             given = block.norm_of("c1") * x + normed
-            out = self.attention(block, given)
+            out = self.attention(index, block, given, earlier)
             record.branch(given, out)
             x, y = x + out / c, y + out
 
@@ -73,9 +91,9 @@ class HybridLm(nn.Module):
         logits = norm_end(norm_x(x) + norm_y(y)) @ self.head().T
         return logits, next_token_loss(logits, tokens), record
 
-    def attention(self, block: nn.Module, x: Tensor) -> Tensor:
+    def attention(self, index: int, block: nn.Module, x: Tensor, earlier: list[tuple[Tensor, Tensor]]) -> Tensor:
         """Head norms (of the whole width for qk_full, else of each head), then RoPE on q and k."""
-        shape = self.shape
+        shape = self.shape.of_block(index)
         q, k, v = block.qkv(x)
         if shape.head_norm == "qk_full":
             q, k = block.head_norm("q")(q), block.head_norm("k")(k)
@@ -84,7 +102,19 @@ class HybridLm(nn.Module):
             q, k = block.head_norm("q")(q), block.head_norm("k")(k)
         if shape.head_norm == "qkv":
             v = block.head_norm("v")(v)
-        return block.attention_out(attend(rope(q, shape.theta), rope(k, shape.theta), v, causal=True))
+        q, k = (rope(part, shape.theta, shape.scaling) for part in (q, k))
+        if shape.depth_stride:
+            v = self.depth_attention(index, q, k, v, earlier)
+            earlier.append((k, v))
+        return block.attention_out(attend(q, k, v, causal=True, window=shape.window))
+
+    def depth_attention(self, index: int, q: Tensor, k: Tensor, v: Tensor, earlier: list[tuple[Tensor, Tensor]]) -> Tensor:
+        shape = self.shape
+        mean = q.unflatten(1, (shape.kv_heads, -1)).mean(2)
+        sources = [j for j in range(index) if j % shape.depth_stride == 0 or j >= index - shape.depth_recent]
+        pairs = [earlier[j] for j in sources] + [(k, v)]
+        scores = torch.stack([(mean * key).sum(-1, keepdim=True) for key, _ in pairs]) / math.sqrt(shape.head_width)
+        return (scores.softmax(0) * torch.stack([value for _, value in pairs])).sum(0)
 
 
 class OlmoBlock(nn.Module):

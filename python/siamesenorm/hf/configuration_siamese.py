@@ -5,9 +5,10 @@ from transformers import PretrainedConfig
 # What the model section may leave out: the engine's own defaults.
 DEFAULTS = {
     "family": "lm", "residual": "siamese", "width": 256, "blocks": 6, "heads": 4, "kv_heads": 0, "ffn": "swiglu",
-    "ffn_width": 0, "vocab": 256, "tied": True, "context": 256, "window": 0, "positions": "auto",
-    "rope_theta": 10000.0, "rope_scaling": "none", "bias": False, "qkv_bias": False, "norm": "rms", "norm_eps": 1e-5,
-    "attention_norm": "scheme",
+    "ffn_width": 0, "vocab": 256, "tied": True, "context": 256, "window": 0, "window_pattern": "S",
+    "positions": "auto", "rope_theta": 10000.0, "rope_scaling": "none", "rope_scaling_layers": "all", "bias": False,
+    "qkv_bias": False, "norm": "rms", "norm_eps": 1e-5, "attention_norm": "scheme", "value_residual": "none",
+    "depth_attention_stride": 0, "depth_attention_recent": 0,
 }  # fmt: skip
 
 
@@ -23,6 +24,9 @@ class SiameseConfig(PretrainedConfig):
         self.model["ffn_width"] = self.model["ffn_width"] or 4 * self.model["width"]
         if self.model["positions"] == "auto":
             self.model["positions"] = "rope"
+        for key in ("value_residual", "depth_attention_stride"):
+            if self.model[key] != DEFAULTS[key]:
+                raise ValueError(f"model.{key}: expected {DEFAULTS[key]}, got {self.model[key]}")
         if 0 < self.model["window"] < self.model["context"]:
             raise ValueError(f"model.window: expected 0, or at least model.context, got {self.model['window']}")
         kwargs.pop("tie_word_embeddings", None)  # the model section says it
