@@ -132,8 +132,9 @@ void add_analyze(CLI::App& app) {
   verb->add_option("RUN", arguments->run, "A run directory (its latest) or a checkpoint");
   verb->add_option("OVERRIDES", arguments->overrides, "key=value for the keys of data and engine");
   verb->add_option("--data", arguments->data, "Files of held-out text or tokens, instead of the run's (data.val)");
-  verb->add_option("-o,--out", arguments->out,
-                   "Folder for analysis.json, .safetensors and .html; default: analysis/step{N} in RUN, or RUN.analysis");
+  verb->add_option(
+      "-o,--out", arguments->out,
+      "Folder for analysis.json, .safetensors and .html; default: analysis/step{N} in RUN, or RUN.analysis");
   verb->add_option("--samples", arguments->options.samples, "Held-out samples looked at, evenly spread over the set")
       ->check(CLI::Range(int64_t{1}, kMost));
   verb->add_option("--lens-tokens", arguments->options.lens_tokens, "Tokens of text that lenses read, in all")

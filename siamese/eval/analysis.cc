@@ -88,10 +88,8 @@ std::vector<Change> channels_levelled(const std::vector<runs::PeakAnalysis>& pea
     });
     if (known) continue;
     for (const Change::Kind kind : {Change::Kind::channel_mean, Change::Kind::channel_zero}) {
-      changes.push_back({.kind = kind,
-                         .first = static_cast<size_t>(peak.place),
-                         .stream = peak.stream,
-                         .channel = peak.channel});
+      changes.push_back(
+          {.kind = kind, .first = static_cast<size_t>(peak.place), .stream = peak.stream, .channel = peak.channel});
     }
   }
   return changes;

@@ -1,6 +1,6 @@
 // A model laid open by depth (docs/analyze.md): statistics of streams and branches, gradients, lenses, the loss with
-// parts left out, what each stream is used for. Samples come in pieces, so memory does not grow with their number; nothing
-// is random.
+// parts left out, what each stream is used for. Samples come in pieces, so memory does not grow with their number;
+// nothing is random.
 #pragma once
 
 #include <functional>

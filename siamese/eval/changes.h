@@ -1,6 +1,6 @@
 // The loss of a model that is changed on its way down: sublayers left out, a stream zeroed or held from a place on, a
-// channel of it levelled. Each change is a pass that begins at its first place, from the streams that one unchanged pass left there, so that what lies
-// before is computed once.
+// channel of it levelled. Each change is a pass that begins at its first place, from the streams that one unchanged
+// pass left there, so that what lies before is computed once.
 #pragma once
 
 #include <functional>

@@ -60,8 +60,7 @@ void DepthGradients::fill(runs::AnalysisRecord& record) const {
     }
     if (!place.branch) continue;
     place.branch->input_gradient = std::sqrt(inputs_[i]);
-    place.branch->parameter_gradient =
-        std::sqrt(ops::sum_squares(site_gradients(model_.parameters(), sites[i])));
+    place.branch->parameter_gradient = std::sqrt(ops::sum_squares(site_gradients(model_.parameters(), sites[i])));
   }
 }
 

@@ -1,6 +1,7 @@
-// Gradients of the mean held-out loss by depth: of each stream where a site is about to read it (the last branch added),
-// of what each read gives to its sublayer (dit: before scale and shift), and of each site's parameters. As in evaluation:
-// nothing is dropped. The norm of a stream's gradient is over all tokens of all batches: sqrt(sum |dL/dx|^2).
+// Gradients of the mean held-out loss by depth: of each stream where a site is about to read it (the last branch
+// added), of what each read gives to its sublayer (dit: before scale and shift), and of each site's parameters. As in
+// evaluation: nothing is dropped. The norm of a stream's gradient is over all tokens of all batches: sqrt(sum
+// |dL/dx|^2).
 #pragma once
 
 #include <map>

@@ -31,7 +31,8 @@ void LensSums::add_noise(const at::Tensor& lens, const at::Tensor& whole, const 
 }
 
 runs::LensRecord LensSums::record() const {
-  if (rows_ > 0) return {.agreement = agree_ / rows_, .kl = kl_ / rows_, .distance = runs::kNone, .loss = loss_ / rows_};
+  if (rows_ > 0)
+    return {.agreement = agree_ / rows_, .kl = kl_ / rows_, .distance = runs::kNone, .loss = loss_ / rows_};
   if (elements_ == 0) return {};
   return {.agreement = runs::kNone,
           .kl = runs::kNone,

@@ -96,9 +96,8 @@ void Look::see_peaks(size_t place, const residual::Stream& stream) {
     if (batch_->is_text()) peak.token = batch_->given.tokens[row / tokens][row % tokens].item<int64_t>();
     peaks_.push_back(std::move(peak));
   }
-  std::stable_sort(peaks_.begin(), peaks_.end(), [](const auto& a, const auto& b) {
-    return std::abs(a.value) > std::abs(b.value);
-  });
+  std::stable_sort(peaks_.begin(), peaks_.end(),
+                   [](const auto& a, const auto& b) { return std::abs(a.value) > std::abs(b.value); });
   if (peaks_.size() > kMostPeaks) peaks_.resize(kMostPeaks);
 }
 
@@ -123,7 +122,7 @@ void Look::wait_for_output(size_t place, const residual::Streams& streams) {
 void Look::read_out() {
   const GivenBatch& batch = *batch_;
   const at::Tensor& last = waiting_.back().states.back();  // of all streams at the close: what the model itself reads
-  if (last.size(0) == 0) return;  // no token of these samples counts
+  if (last.size(0) == 0) return;                           // no token of these samples counts
   const at::Tensor whole = model_.read_out(last, batch.given);
   const bool noise = batch.given.timesteps.defined();
   const at::Tensor answers =

@@ -1,5 +1,5 @@
-// A model watched at every place on its way down, pass after pass: statistics of streams and branches, what a lens reads
-// there, the largest values. Nothing is changed.
+// A model watched at every place on its way down, pass after pass: statistics of streams and branches, what a lens
+// reads there, the largest values. Nothing is changed.
 #pragma once
 
 #include <map>

@@ -34,7 +34,8 @@ residual::Streams StreamUse::between(size_t next, residual::Streams streams) {
   OfPlace& place = places_[next];
   const bool closes = next + 1 == places_.size();
   const auto given = [&](const residual::Streams& from) {
-    return closes ? model_.stack().topology().close(from) : model_.stack().junction(next).read(from, nullptr).branch_input;
+    return closes ? model_.stack().topology().close(from)
+                  : model_.stack().junction(next).read(from, nullptr).branch_input;
   };
   const int64_t tokens = now[0].numel() / now[0].size(-1);
   std::vector<double> apart;
@@ -86,8 +87,8 @@ std::vector<models::NamedTensor> StreamUse::tensors() const {
   size_t most = 0;
   for (const OfPlace& place : places_) most = std::max(most, place.weights.size());
   if (most == 0) return {};
-  at::Tensor map = at::full({static_cast<int64_t>(places_.size() - 1), static_cast<int64_t>(most)}, runs::kNone,
-                            at::kFloat);
+  at::Tensor map =
+      at::full({static_cast<int64_t>(places_.size() - 1), static_cast<int64_t>(most)}, runs::kNone, at::kFloat);
   for (size_t i = 0; i + 1 < places_.size(); ++i) {
     for (size_t k = 0; k < places_[i].weights.size(); ++k) {
       map[static_cast<int64_t>(i)][static_cast<int64_t>(k)] = places_[i].weights[k] / places_[i].tokens;

@@ -92,8 +92,7 @@ at::Tensor DiffusionTransformer::read_out(const at::Tensor& state, const Inputs&
   return output_of(state, condition(inputs.timesteps, inputs.labels, state.size(0)));
 }
 
-at::Tensor DiffusionTransformer::condition(const at::Tensor& timesteps, const at::Tensor& labels,
-                                           int64_t batch) const {
+at::Tensor DiffusionTransformer::condition(const at::Tensor& timesteps, const at::Tensor& labels, int64_t batch) const {
   nn::expect_indices("timesteps", timesteps, {batch}, diffusion_.steps());
   nn::expect_indices("labels", labels, {batch}, labels_.weight().value().size(0));
   return ops::silu(timesteps_(timesteps) + labels_(labels.to(parameters().options().device())));

@@ -1,6 +1,6 @@
 // A pass that somebody changes on its way, to see what depends on what (eval/analysis.h): streams replaced between two
-// sites, sublayers left out, a beginning in the middle. A value of one call (StackOptions::intervention), not a state of
-// the model; a pass without one asks nobody.
+// sites, sublayers left out, a beginning in the middle. A value of one call (StackOptions::intervention), not a state
+// of the model; a pass without one asks nobody.
 #pragma once
 
 #include <cstddef>

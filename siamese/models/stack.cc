@@ -29,7 +29,8 @@ Stack::Stack(const nn::Scope& scope, const std::string& scheme, const residual::
 
 namespace {
 
-// A branch that contributes nothing. The gate says so too: it acts after the scheme's output norm, which may have a bias.
+// A branch that contributes nothing. The gate says so too: it acts after the scheme's output norm, which may have a
+// bias.
 SublayerOutput nothing_of(const at::Tensor& input) {
   return {.branch = {at::zeros_like(input), at::zeros({input.size(0), 1, 1}, input.options().requires_grad(false))}};
 }
@@ -44,7 +45,8 @@ residual::Streams Stack::Parts::run(residual::Streams streams, size_t first, siz
     residual::ReadResult read = junctions[i]->read(streams, recorder);
     if (intervention != nullptr) read.branch_input = intervention->input(sites[i], std::move(read.branch_input));
     const bool left_out = intervention != nullptr && intervention->leaves_out(sites[i]);
-    SublayerOutput output = left_out ? nothing_of(read.branch_input) : sublayer(sites[i], read.branch_input, conditions);
+    SublayerOutput output =
+        left_out ? nothing_of(read.branch_input) : sublayer(sites[i], read.branch_input, conditions);
     // A gate, a recorder and a scheme whose read did not round take floats.
     if (output.branch.gate.defined() || read.branch_input.scalar_type() != at::kBFloat16) {
       output.branch.value = ops::from_operand(output.branch.value);
@@ -139,10 +141,9 @@ StackOutput Stack::operator()(const at::Tensor& embedding, const Sublayer& subla
   for (size_t first = change != nullptr ? change->first_site() : 0; first < sites().size(); first += length) {
     const size_t last = std::min(sites().size(), first + length);
     watch(streams, first, options);
-    streams = recomputes
-                  ? run_recomputed(streams, first, last, sublayer, conditions, options.recorder, output.beside)
-                  : parts_->run(std::move(streams), first, last, sublayer, conditions, options.recorder, output.beside,
-                                change);
+    streams = recomputes ? run_recomputed(streams, first, last, sublayer, conditions, options.recorder, output.beside)
+                         : parts_->run(std::move(streams), first, last, sublayer, conditions, options.recorder,
+                                       output.beside, change);
   }
   if (change != nullptr) streams = change->between(sites().size(), std::move(streams));
   streams.rounds_input = false;

@@ -97,28 +97,30 @@ DepthSection values(const Analyses& all) {
     return of_streams(all, {.title = title, .lead = lead, .log = log},
                       [number](const StreamAnalysis& stream) { return stream.values.*number; });
   };
-  return {"values",
-          "Streams and branches",
-          {of("Norm", "Mean over tokens of each stream's norm, as a site is about to read it", true,
-              &runs::ValueStatistics::norm),
-           of("Root mean square", "Of each stream", true, &runs::ValueStatistics::rms),
-           of("Largest value", "Largest absolute value of each stream", true, &runs::ValueStatistics::max),
-           of("Kurtosis", "Of all values of a stream; 3 for a normal distribution", true,
-              &runs::ValueStatistics::kurtosis),
-           of_branches(all, {.title = "Branches", .lead = "Root mean square of what goes in and what comes out", .log = true},
-                       {{"into the branch", [](const auto& branch) { return branch.input.rms; }},
-                        {"out of the branch", [](const auto& branch) { return branch.output.rms; }}})}};
+  return {
+      "values",
+      "Streams and branches",
+      {of("Norm", "Mean over tokens of each stream's norm, as a site is about to read it", true,
+          &runs::ValueStatistics::norm),
+       of("Root mean square", "Of each stream", true, &runs::ValueStatistics::rms),
+       of("Largest value", "Largest absolute value of each stream", true, &runs::ValueStatistics::max),
+       of("Kurtosis", "Of all values of a stream; 3 for a normal distribution", true, &runs::ValueStatistics::kurtosis),
+       of_branches(all,
+                   {.title = "Branches", .lead = "Root mean square of what goes in and what comes out", .log = true},
+                   {{"into the branch", [](const auto& branch) { return branch.input.rms; }},
+                    {"out of the branch", [](const auto& branch) { return branch.output.rms; }}})}};
 }
 
 DepthSection gradients(const Analyses& all) {
-  return {"gradients",
-          "Gradients",
-          {of_streams(all, {.title = "Gradient of the streams", .lead = "Norm, of the mean loss", .log = true},
-                      [](const StreamAnalysis& stream) { return stream.gradient; }),
-           of_branches(all,
-                       {.title = "Gradient of branch inputs and parameters", .lead = "Norms, of the mean loss", .log = true},
-                       {{"branch input", [](const auto& branch) { return branch.input_gradient; }},
-                        {"parameters", [](const auto& branch) { return branch.parameter_gradient; }}})}};
+  return {
+      "gradients",
+      "Gradients",
+      {of_streams(all, {.title = "Gradient of the streams", .lead = "Norm, of the mean loss", .log = true},
+                  [](const StreamAnalysis& stream) { return stream.gradient; }),
+       of_branches(
+           all, {.title = "Gradient of branch inputs and parameters", .lead = "Norms, of the mean loss", .log = true},
+           {{"branch input", [](const auto& branch) { return branch.input_gradient; }},
+            {"parameters", [](const auto& branch) { return branch.parameter_gradient; }}})}};
 }
 
 DepthSection lenses(const Analyses& all) {
@@ -150,17 +152,17 @@ DepthChart ranges(const Analyses& all) {
 }
 
 DepthSection pruning(const Analyses& all) {
-  const DepthChart sublayers =
-      chart(all,
-            {.title = "One sublayer left out", .lead = "Held-out loss without it", .x_label = "site (depth)", .points = true},
-            [](const AnalysisRecord& analysis, Lines& lines) {
-              for (const PlaceAnalysis& place : analysis.places) {
-                if (place.branch) lines.add(place.kind, depth(place), place.branch->loss_without);
-              }
-              for (const PlaceAnalysis& place : analysis.places) {
-                lines.add("nothing left out", depth(place), analysis.changed_loss);
-              }
-            });
+  const DepthChart sublayers = chart(
+      all,
+      {.title = "One sublayer left out", .lead = "Held-out loss without it", .x_label = "site (depth)", .points = true},
+      [](const AnalysisRecord& analysis, Lines& lines) {
+        for (const PlaceAnalysis& place : analysis.places) {
+          if (place.branch) lines.add(place.kind, depth(place), place.branch->loss_without);
+        }
+        for (const PlaceAnalysis& place : analysis.places) {
+          lines.add("nothing left out", depth(place), analysis.changed_loss);
+        }
+      });
   return {"pruning", "Left out", {sublayers, ranges(all)}};
 }
 
@@ -174,37 +176,40 @@ DepthSection use(const Analyses& all) {
                 }
               }
             });
-  return {"use",
-          "Use of the streams",
-          {of_streams(all, {.title = "Share", .lead = "Of each stream in the branch input; at the close, in the output"},
-                      [](const StreamAnalysis& stream) { return stream.share; }),
-           of_streams(all, {.title = "Weight", .lead = "That the scheme itself gives to each stream at a read"},
-                      [](const StreamAnalysis& stream) { return stream.weight; }),
-           angles,
-           of_streams(all, {.title = "Zeroed", .lead = "Held-out loss with zeros in place of the stream from here on"},
-                      [](const StreamAnalysis& stream) { return stream.loss_zeroed; }),
-           of_streams(all, {.title = "Held", .lead = "Held-out loss with the stream held from here on"},
-                      [](const StreamAnalysis& stream) { return stream.loss_frozen; }),
-           of_branches(all, {.title = "Mixing", .lead = "Distance of the mixing of streams from leaving them alone"},
-                       {{"distance", [](const auto& branch) { return branch.mix_distance; }}})}};
+  return {
+      "use",
+      "Use of the streams",
+      {of_streams(all, {.title = "Share", .lead = "Of each stream in the branch input; at the close, in the output"},
+                  [](const StreamAnalysis& stream) { return stream.share; }),
+       of_streams(all, {.title = "Weight", .lead = "That the scheme itself gives to each stream at a read"},
+                  [](const StreamAnalysis& stream) { return stream.weight; }),
+       angles,
+       of_streams(all, {.title = "Zeroed", .lead = "Held-out loss with zeros in place of the stream from here on"},
+                  [](const StreamAnalysis& stream) { return stream.loss_zeroed; }),
+       of_streams(all, {.title = "Held", .lead = "Held-out loss with the stream held from here on"},
+                  [](const StreamAnalysis& stream) { return stream.loss_frozen; }),
+       of_branches(all, {.title = "Mixing", .lead = "Distance of the mixing of streams from leaving them alone"},
+                   {{"distance", [](const auto& branch) { return branch.mix_distance; }}})}};
 }
 
 DepthSection depth_of(const Analyses& all) {
-  return {"depth",
-          "Use of the depth",
-          {of_streams(all,
-                      {.title = "Cosine with the next place", .lead = "Mean over tokens, of each stream with itself one site later"},
-                      [](const StreamAnalysis& stream) { return stream.next_cosine; }),
-           of_branches(all, {.title = "Routing", .lead = "Experts: entropy of their loads, and the largest; 1 where all are alike"},
-                       {{"entropy", [](const auto& branch) { return branch.routing_entropy; }},
-                        {"largest load", [](const auto& branch) { return branch.largest_load; }}}),
-           of_places(all, {.title = "Effective rank", .lead = "Of the states that the lens of all streams reads"}, "rank",
-                     [](const PlaceAnalysis& place) { return place.rank; }),
-           of_places(all, {.title = "Entropy of the spectrum", .lead = "Nats; of the same states"}, "entropy",
-                     [](const PlaceAnalysis& place) { return place.entropy; }),
-           of_streams(all,
-                      {.title = "Share of the token mean", .lead = "1 where all tokens of a sample are the same"},
-                      [](const StreamAnalysis& stream) { return stream.token_mean; })}};
+  return {
+      "depth",
+      "Use of the depth",
+      {of_streams(all,
+                  {.title = "Cosine with the next place",
+                   .lead = "Mean over tokens, of each stream with itself one site later"},
+                  [](const StreamAnalysis& stream) { return stream.next_cosine; }),
+       of_branches(
+           all, {.title = "Routing", .lead = "Experts: entropy of their loads, and the largest; 1 where all are alike"},
+           {{"entropy", [](const auto& branch) { return branch.routing_entropy; }},
+            {"largest load", [](const auto& branch) { return branch.largest_load; }}}),
+       of_places(all, {.title = "Effective rank", .lead = "Of the states that the lens of all streams reads"}, "rank",
+                 [](const PlaceAnalysis& place) { return place.rank; }),
+       of_places(all, {.title = "Entropy of the spectrum", .lead = "Nats; of the same states"}, "entropy",
+                 [](const PlaceAnalysis& place) { return place.entropy; }),
+       of_streams(all, {.title = "Share of the token mean", .lead = "1 where all tokens of a sample are the same"},
+                  [](const StreamAnalysis& stream) { return stream.token_mean; })}};
 }
 
 }  // namespace charts_detail
@@ -214,8 +219,8 @@ bool DepthChart::empty() const {
 }
 
 std::vector<DepthSection> analysis_sections(const std::vector<runs::AnalysisRecord>& all) {
-  std::vector<DepthSection> sections = {charts_detail::lenses(all),  charts_detail::values(all),
-                                        charts_detail::pruning(all), charts_detail::use(all),
+  std::vector<DepthSection> sections = {charts_detail::lenses(all),    charts_detail::values(all),
+                                        charts_detail::pruning(all),   charts_detail::use(all),
                                         charts_detail::gradients(all), charts_detail::depth_of(all)};
   for (DepthSection& section : sections) {
     std::erase_if(section.charts, [](const DepthChart& chart) { return chart.empty(); });

@@ -17,7 +17,7 @@ struct DepthChart {
   std::string title, lead;
   std::string x_label;
   bool log = false;
-  bool points = false;                        // without lines between them
+  bool points = false;                         // without lines between them
   std::vector<std::vector<DepthLine>> panels;  // of each analysis; empty: it has no such numbers
 
   bool empty() const;

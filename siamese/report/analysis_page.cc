@@ -101,10 +101,10 @@ std::string analysis_summary(const runs::AnalysisRecord& analysis) {
     if (worst == nullptr || place.branch->loss_without > worst->branch->loss_without) worst = &place;
   }
   if (worst != nullptr) {
-    text += fmt::format("loss without one sublayer: {} to at most {} ({} of block {})\n",
-                        analysis_detail::number_or_dash(analysis.changed_loss),
-                        analysis_detail::number_or_dash(worst->branch->loss_without), printable(worst->kind),
-                        worst->block);
+    text +=
+        fmt::format("loss without one sublayer: {} to at most {} ({} of block {})\n",
+                    analysis_detail::number_or_dash(analysis.changed_loss),
+                    analysis_detail::number_or_dash(worst->branch->loss_without), printable(worst->kind), worst->block);
   }
   return text;
 }

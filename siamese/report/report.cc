@@ -60,10 +60,9 @@ void check_ours(const fs::path& path, std::string_view mark, const std::string& 
 
 void write_page(Results& results, const fs::path& page) {
   load_sample_grids(results.collection);
-  io::write_file_atomic(
-      page, render_page(title_of(results.collection),
-                        page_data(results.collection, results.groups, results.comparisons), summary_of(results),
-                        script_text()));
+  io::write_file_atomic(page, render_page(title_of(results.collection),
+                                          page_data(results.collection, results.groups, results.comparisons),
+                                          summary_of(results), script_text()));
 }
 
 }  // namespace

@@ -59,8 +59,8 @@ struct Streams {
 // The pending branch added to every stream: the one generic meaning of a deferred write.
 Streams flush(const Streams& streams);
 
-// The same streams with zeros in the place of all but one, or of one. UsageError when a branch is pending, or when there
-// is no such stream.
+// The same streams with zeros in the place of all but one, or of one. UsageError when a branch is pending, or when
+// there is no such stream.
 Streams alone(const Streams& streams, size_t index);
 Streams without(const Streams& streams, size_t index);
 

@@ -103,9 +103,9 @@ class Topology {
   virtual at::Tensor close(const Streams& streams) const = 0;
 
   // A lens: what `close` gives if no branch comes after these streams, at whatever place they are. With `only`, of that
-  // stream's term alone: the terms of the others are left out, the final norm stays; undefined where `close` has no term
-  // of it. Here: as `close`, the others zeros; for a scheme whose streams at every place are those of its end, and which
-  // has no norm with a bias on one of them.
+  // stream's term alone: the terms of the others are left out, the final norm stays; undefined where `close` has no
+  // term of it. Here: as `close`, the others zeros; for a scheme whose streams at every place are those of its end, and
+  // which has no norm with a bias on one of them.
   virtual at::Tensor lens(const Streams& streams, std::optional<size_t> only = std::nullopt) const {
     return close(only ? alone(flush(streams), *only) : streams);
   }

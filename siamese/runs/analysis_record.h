@@ -119,9 +119,9 @@ struct PlaceAnalysis {
   std::string kind;   // attention, ffn or close
   std::vector<StreamAnalysis> streams;
   std::vector<PairAnalysis> pairs;
-  LensRecord lens;        // of all streams
-  double rank = kNone;    // effective, of the states that the lens reads
-  double entropy = kNone;  // of their spectrum, in nats
+  LensRecord lens;                       // of all streams
+  double rank = kNone;                   // effective, of the states that the lens reads
+  double entropy = kNone;                // of their spectrum, in nats
   std::optional<BranchAnalysis> branch;  // not at the close
 
   template <class Self, class Visit>
@@ -180,12 +180,12 @@ struct AnalysisRecord {
   std::string scheme, family;
   int64_t step = 0, parameters = 0, width = 0, blocks = 0;
   std::string data;
-  int64_t samples = 0, tokens = 0;         // looked at; tokens of each sample
-  int64_t lens_tokens = 0;                 // read out by the lens, in all (images: samples)
-  int64_t changed_samples = 0;             // of the passes that are changed, and of the gradients
-  double loss = kNone;                     // of all samples
-  double changed_loss = kNone;             // of changed_samples, with nothing changed
-  std::vector<PlaceAnalysis> places;       // by depth; the last is the close
+  int64_t samples = 0, tokens = 0;    // looked at; tokens of each sample
+  int64_t lens_tokens = 0;            // read out by the lens, in all (images: samples)
+  int64_t changed_samples = 0;        // of the passes that are changed, and of the gradients
+  double loss = kNone;                // of all samples
+  double changed_loss = kNone;        // of changed_samples, with nothing changed
+  std::vector<PlaceAnalysis> places;  // by depth; the last is the close
   std::vector<RangeAnalysis> ranges;
   std::vector<PeakAnalysis> peaks;
 

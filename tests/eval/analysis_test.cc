@@ -186,7 +186,8 @@ TEST(StreamUse, IsWhatAReadLosesWithoutAStream) {
 
 TEST(Analyze, RunsInEveryFamilyAndReadsBack) {
   for (const Family family : models::all_families()) {
-    for (const char* const scheme : {"pre", "siamese", "post", "span", "hc(streams=2)", "attn_res", "lambda", "denseformer"}) {
+    for (const char* const scheme :
+         {"pre", "siamese", "post", "span", "hc(streams=2)", "attn_res", "lambda", "denseformer"}) {
       const Case of(scheme, family);
       std::string last;
       const Analysis analysis =
@@ -211,7 +212,7 @@ TEST(Analyze, RunsInEveryFamilyAndReadsBack) {
       }
       for (const runs::PlaceAnalysis& place : record.places) {
         EXPECT_TRUE(std::isfinite(place.rank + place.entropy)) << what;
-        if (place.branch) EXPECT_TRUE(std::isfinite(place.branch->loss_without)) << what;
+        EXPECT_TRUE(!place.branch || std::isfinite(place.branch->loss_without)) << what;
         for (const runs::StreamAnalysis& stream : place.streams) {
           EXPECT_TRUE(std::isfinite(stream.values.norm + stream.values.kurtosis + stream.token_mean)) << what;
         }

@@ -149,7 +149,8 @@ TEST(Intervention, ReplacesInputsAndStreams) {
   testing::expect_relative(got, model->stack().topology().lens(zero.kept.back(), 1), 1e-12, "Y alone");
   Changed halved;
   halved.factor = 0.5;
-  EXPECT_GT(testing::largest_difference(model->state(inputs, {.intervention = &halved}), model->state(inputs, {})), 1e-3);
+  EXPECT_GT(testing::largest_difference(model->state(inputs, {.intervention = &halved}), model->state(inputs, {})),
+            1e-3);
 }
 
 TEST(Intervention, LeavesOutExpertsAndKnowsNoRecomputation) {

@@ -91,9 +91,8 @@ TEST(Lens, OfOtherSchemes) {
 
 // What a read gives, and what a write of nothing leaves, follows from the weights that it says.
 TEST(StreamWeights, AreThoseOfTheRead) {
-  for (const char* const scheme :
-       {"hc(streams=3)", "hc(streams=2, dynamic=false)", "mhc(streams=3)", "mhc(streams=3, res=permutations)",
-        "attn_res", "attn_res(block=1)"}) {
+  for (const char* const scheme : {"hc(streams=3)", "hc(streams=2, dynamic=false)", "mhc(streams=3)",
+                                   "mhc(streams=3, res=permutations)", "attn_res", "attn_res(block=1)"}) {
     const Toy toy(scheme, 2, kWidth, kLayer);
     const std::vector<Streams> all = places(toy);
     for (size_t i = 0; i < toy.depth(); ++i) {

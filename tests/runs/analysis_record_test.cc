@@ -50,7 +50,8 @@ TEST(AnalysisRecord, AWrongOneIsNamed) {
   expect_said(said([](auto& object) { object["extra"] = 1; }), "unknown key 'extra'");
   expect_said(said([](auto& object) { object["places"][0]["streams"][0].erase("gradient"); }),
               "places[0]: streams[0]: gradient");
-  expect_said(said([](auto& object) { object["places"][0]["branch"] = 3; }), "places[0]: branch: expected a JSON object");
+  expect_said(said([](auto& object) { object["places"][0]["branch"] = 3; }),
+              "places[0]: branch: expected a JSON object");
   expect_said(said([](auto& object) { object["places"][0]["schema"] = 1; }), "unknown key 'schema'");
   expect_said(error_of([] { read_analysis("[]", "a.json"); }), "a.json");
 }
