@@ -11,6 +11,7 @@
 
 #include "siamese/io/png.h"
 #include "siamese/io/safetensors.h"
+#include "siamese/runs/analysis_record.h"
 #include "siamese/runs/record_line.h"
 #include "siamese/runs/run_info.h"
 #include "siamese/runs/step_record.h"
@@ -158,6 +159,9 @@ void put_texts(Seeds& seeds) {
   seeds.put("run_records", runs::to_line(line));
   seeds.put("run_records", runs::to_json(runs::RunInfo{.scheme = "pre", .label = "pre"}));
   seeds.put("run_records", runs::to_json(runs::SweepFile{"s", {{"d", "v", 0.1, 1}}}));
+  runs::AnalysisRecord analysis{.run = "x"};
+  analysis.places = {{.kind = "close", .streams = {{.name = "X"}}, .branch = runs::BranchAnalysis()}};
+  seeds.put("run_records", runs::to_json(analysis));
   for (const char* text : {"pre", "mixln(post=0.5)", "siamese( x = hybrid ,input_norm=false)", "hc(streams=4)"}) {
     seeds.put("scheme_text", text);
   }

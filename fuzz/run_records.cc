@@ -1,6 +1,7 @@
 #include "fuzz/contract.h"
 
 #include "siamese/io/checksum.h"
+#include "siamese/runs/analysis_record.h"
 #include "siamese/runs/record_line.h"
 #include "siamese/runs/run_info.h"
 #include "siamese/runs/step_record.h"
@@ -50,6 +51,10 @@ void check_run_records(Bytes bytes) {
   reads_or_refuses([&] {
     const std::string again = runs::to_json(runs::read_run_info(text, kWhere));
     reads([&] { return runs::read_run_info(again, kWhere); });
+  });
+  reads_or_refuses([&] {
+    const std::string again = runs::to_json(runs::read_analysis(text, kWhere));
+    reads([&] { return runs::read_analysis(again, kWhere); });
   });
   runs::Notes notes;
   reads_or_refuses([&] { runs::read_run_info(text, kWhere, &notes); });

@@ -70,6 +70,7 @@ int run(int argc, char** argv) {
   add_train(app, exit_code);
   add_resume(app, exit_code);
   add_eval(app, exit_code);
+  add_analyze(app);
   add_generate(app);
   add_sample(app);
   add_upcycle(app);

@@ -8,6 +8,7 @@ namespace siamese::cli {
 void add_train(CLI::App& app, int& exit_code);
 void add_resume(CLI::App& app, int& exit_code);
 void add_eval(CLI::App& app, int& exit_code);
+void add_analyze(CLI::App& app);
 void add_generate(CLI::App& app);
 void add_sample(CLI::App& app);
 void add_upcycle(CLI::App& app);

@@ -3,6 +3,7 @@
 //   latest                  text, the name of the newest checkpoint: "step500\n"
 //   samples/                step{N}.png, what a diffusion model drew at its evaluations
 //   tasks/step{N}/          *.jsonl, what `siamese eval --tasks` asked of a checkpoint and what came of it
+//   analysis/step{N}/       analysis.json, .safetensors and .html, what `siamese analyze` found in a checkpoint
 //   step{N}/                config.yaml  model.safetensors  optim.safetensors  trainer.json; stands alone
 //                           ema.safetensors too, when averaged weights are kept, and tokenizer.json, when the run
 //                           has one; trainer.json then names them in `files`. Of several ranks, shards with an index
@@ -33,6 +34,7 @@ inline constexpr std::string_view kOptimFile = "optim.safetensors";
 inline constexpr std::string_view kAverageFile = "ema.safetensors";
 inline constexpr std::string_view kSamplesFolder = "samples";
 inline constexpr std::string_view kTasksFolder = "tasks";
+inline constexpr std::string_view kAnalysisFolder = "analysis";
 inline constexpr std::string_view kTrainerFile = "trainer.json";
 inline constexpr std::string_view kTokenizerFile = "tokenizer.json";
 inline constexpr std::string_view kSweepFile = "sweep.json";

@@ -79,10 +79,28 @@ at::Tensor DiffusionTransformer::output(const at::Tensor& x, const at::Tensor& t
 at::Tensor DiffusionTransformer::output(const at::Tensor& x, const at::Tensor& timesteps, const at::Tensor& labels,
                                         const StackOptions& options, const Dropping& dropping) const {
   nn::expect_shape("images", x, {-1, config_.channels, config_.image, config_.image});
-  nn::expect_indices("timesteps", timesteps, {x.size(0)}, diffusion_.steps());
-  nn::expect_indices("labels", labels, {x.size(0)}, labels_.weight().value().size(0));
+  const at::Tensor condition = this->condition(timesteps, labels, x.size(0));
+  return output_of(final_state(x, condition, options, dropping), condition);
+}
+
+at::Tensor DiffusionTransformer::state(const Inputs& inputs, const StackOptions& options) const {
+  nn::expect_shape("images", inputs.images, {-1, config_.channels, config_.image, config_.image});
+  return final_state(inputs.images, condition(inputs.timesteps, inputs.labels, inputs.images.size(0)), options, {});
+}
+
+at::Tensor DiffusionTransformer::read_out(const at::Tensor& state, const Inputs& inputs) const {
+  return output_of(state, condition(inputs.timesteps, inputs.labels, state.size(0)));
+}
+
+at::Tensor DiffusionTransformer::condition(const at::Tensor& timesteps, const at::Tensor& labels, int64_t batch) const {
+  nn::expect_indices("timesteps", timesteps, {batch}, diffusion_.steps());
+  nn::expect_indices("labels", labels, {batch}, labels_.weight().value().size(0));
+  return ops::silu(timesteps_(timesteps) + labels_(labels.to(parameters().options().device())));
+}
+
+at::Tensor DiffusionTransformer::final_state(const at::Tensor& x, const at::Tensor& condition,
+                                             const StackOptions& options, const Dropping& dropping) const {
   const at::TensorOptions here = parameters().options();
-  const at::Tensor condition = ops::silu(timesteps_(timesteps) + labels_(labels.to(here.device())));
   const at::Tensor embedded = patches_(x.to(here)) + positions_.value().to(here);
   std::vector<at::Tensor> of_blocks;
   for (const auto& modulation : modulations_) of_blocks.push_back(modulation(condition));
@@ -98,7 +116,10 @@ at::Tensor DiffusionTransformer::output(const at::Tensor& x, const at::Tensor& t
     result.input = input;
     return result;
   };
-  const at::Tensor state = (*stack_)(dropping.embedding()(embedded), sublayer, options, of_blocks).hidden;
+  return (*stack_)(dropping.embedding()(embedded), sublayer, options, of_blocks).hidden;
+}
+
+at::Tensor DiffusionTransformer::output_of(const at::Tensor& state, const at::Tensor& condition) const {
   const auto last = final_modulation_(condition).chunk(2, 1);
   return nn::images_of(final_.rounded(ops::modulate(final_norm_(state), last[0], last[1])), config_.patch,
                        out_channels());

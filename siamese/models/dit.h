@@ -39,6 +39,9 @@ class DiffusionTransformer : public Model {
   // Mean over samples of MSE + VLB. Timestep, noise and whether a label is hidden belong to a sample's position.
   Losses losses(const Inputs& inputs, const LossOptions& options) const override;
   Pass pass(const Inputs& inputs, const StackOptions& options) const override;
+  at::Tensor state(const Inputs& inputs, const StackOptions& options) const override;
+  at::Tensor read_out(const at::Tensor& state, const Inputs& inputs) const override;
+  const Stack& stack() const override { return *stack_; }
   // Modulations are made of the condition before the first block.
   int64_t block_of(const nn::Parameter& parameter) const override;
   double forward_flops(int64_t batch) const override;
@@ -56,6 +59,11 @@ class DiffusionTransformer : public Model {
  private:
   at::Tensor output(const at::Tensor& x, const at::Tensor& timesteps, const at::Tensor& labels,
                     const StackOptions& options, const Dropping& dropping) const;
+  // SiLU(c), of given timesteps and labels, [batch, width].
+  at::Tensor condition(const at::Tensor& timesteps, const at::Tensor& labels, int64_t batch) const;
+  at::Tensor final_state(const at::Tensor& x, const at::Tensor& condition, const StackOptions& options,
+                         const Dropping& dropping) const;
+  at::Tensor output_of(const at::Tensor& state, const at::Tensor& condition) const;
 
   ModelConfig config_;
   Diffusion diffusion_;

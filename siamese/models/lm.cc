@@ -150,6 +150,12 @@ Losses LanguageModel::losses(const Inputs& inputs, const LossOptions& options) c
   return losses;
 }
 
+at::Tensor LanguageModel::state(const Inputs& inputs, const StackOptions& options) const {
+  return run(tokens_of(inputs), options, nullptr, {}, inputs.borders).hidden;
+}
+
+at::Tensor LanguageModel::read_out(const at::Tensor& state, const Inputs&) const { return logits(state); }
+
 Pass LanguageModel::pass(const Inputs& inputs, const StackOptions& options) const {
   const at::Tensor tokens = tokens_of(inputs);
   const int64_t count = tokens.size(1) - 1;
@@ -178,6 +184,7 @@ void LanguageModel::add_router_losses(const std::vector<at::Tensor>& beside, con
     z.push_back(beside[i + 1]);
     counts.push_back(beside[i + 2]);
   }
+  if (counts.empty()) return;  // an intervention left all of them out
   const at::Tensor mean_balance = at::stack(balance).mean() * options.share;
   const at::Tensor mean_z = at::stack(z).mean() * options.share;
   losses.objective = losses.objective + options.balance_loss * mean_balance + options.router_z_loss * mean_z;

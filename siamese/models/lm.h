@@ -40,6 +40,9 @@ class LanguageModel : public Model {
 
   Losses losses(const Inputs& inputs, const LossOptions& options) const override;
   Pass pass(const Inputs& inputs, const StackOptions& options) const override;
+  at::Tensor state(const Inputs& inputs, const StackOptions& options) const override;
+  at::Tensor read_out(const at::Tensor& state, const Inputs& inputs) const override;
+  const Stack& stack() const override { return *stack_; }
   double forward_flops(int64_t batch) const override;
   int64_t active_parameters() const override;
 

@@ -64,6 +64,11 @@ class Model {
   // In evaluation mode. loss: lm, moe the mean cross-entropy of each next token; vit of the labels; dit the mean
   // squared error to `targets`.
   virtual Pass pass(const Inputs& inputs, const StackOptions& options) const = 0;
+  // The two halves of `pass`, on the same tensors: the final state of every token [batch, n, width], and its output.
+  // The output of a language model is one of each token: its states may be any [..., width].
+  virtual at::Tensor state(const Inputs& inputs, const StackOptions& options) const = 0;
+  virtual at::Tensor read_out(const at::Tensor& state, const Inputs& inputs) const = 0;
+  virtual const Stack& stack() const = 0;
   // Multiply-adds of one forward pass for a batch of `batch` samples, matrix products and attention, times two.
   virtual double forward_flops(int64_t batch) const = 0;
 

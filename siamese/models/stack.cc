@@ -9,6 +9,7 @@
 #include <torch/csrc/autograd/function.h>
 
 #include "siamese/models/recompute.h"
+#include "siamese/nn/expect.h"
 #include "siamese/ops/operand.h"
 #include "siamese/residual/registry.h"
 
@@ -26,12 +27,27 @@ Stack::Stack(const nn::Scope& scope, const std::string& scheme, const residual::
   parts_ = parts;
 }
 
+namespace {
+
+// A branch that contributes nothing. The gate says so too: it acts after the scheme's output norm, which may have a
+// bias. What the site before left goes on.
+SublayerOutput nothing_of(const at::Tensor& input, const std::vector<at::Tensor>& carry) {
+  return {.branch = {at::zeros_like(input), at::zeros({input.size(0), 1, 1}, input.options().requires_grad(false))},
+          .carry = carry};
+}
+
+}  // namespace
+
 Stack::Passing Stack::Parts::run(Passing passing, size_t first, size_t last, const Sublayer& sublayer,
                                  const std::vector<at::Tensor>& conditions, residual::Recorder* recorder,
-                                 std::vector<at::Tensor>& beside) const {
+                                 std::vector<at::Tensor>& beside, Intervention* intervention) const {
   for (size_t i = first; i < last; ++i) {
-    const residual::ReadResult read = junctions[i]->read(passing.streams, recorder);
-    SublayerOutput output = sublayer(sites[i], read.branch_input, conditions, passing.carry);
+    if (intervention != nullptr) passing.streams = intervention->between(i, std::move(passing.streams));
+    residual::ReadResult read = junctions[i]->read(passing.streams, recorder);
+    if (intervention != nullptr) read.branch_input = intervention->input(sites[i], std::move(read.branch_input));
+    const bool left_out = intervention != nullptr && intervention->leaves_out(sites[i]);
+    SublayerOutput output = left_out ? nothing_of(read.branch_input, passing.carry)
+                                     : sublayer(sites[i], read.branch_input, conditions, passing.carry);
     // A gate, a recorder and a scheme whose read did not round take floats.
     if (output.branch.gate.defined() || read.branch_input.scalar_type() != at::kBFloat16) {
       output.branch.value = ops::from_operand(output.branch.value);
@@ -104,7 +120,7 @@ Stack::Passing Stack::run_recomputed(const Passing& passing, size_t first, size_
 
 bool Stack::rounds_input(const residual::Streams& streams, const StackOptions& options) const {
   return ops::precision() == ops::Precision::bfloat16 && streams[0].scalar_type() == at::kFloat && !modulated_ &&
-         options.recorder == nullptr;
+         options.recorder == nullptr && options.intervention == nullptr;
 }
 
 // Backward takes the nodes that are ready in the opposite order of their making. So before it takes the one that made
@@ -131,14 +147,19 @@ StackOutput Stack::operator()(const at::Tensor& embedding, const Sublayer& subla
   // added, in the same order whether a segment is recomputed or not.
   for (auto& stream : streams.list) stream.value = at::alias(stream.value);
   const bool recomputes = options.recompute_every > 0 && c10::GradMode::is_enabled();
+  Intervention* const change = options.intervention;
+  if (change != nullptr) {
+    nn::expect_that(!recomputes, "recompute_every", "0 with an intervention", options.recompute_every);
+  }
   const auto length = static_cast<size_t>(2 * (recomputes ? options.recompute_every : 1));
-  for (size_t first = 0; first < sites().size(); first += length) {
+  for (size_t first = change != nullptr ? change->first_site() : 0; first < sites().size(); first += length) {
     const size_t last = std::min(sites().size(), first + length);
     watch(streams, first, options);
-    passing = recomputes
-                  ? run_recomputed(passing, first, last, sublayer, conditions, options.recorder, output.beside)
-                  : parts_->run(std::move(passing), first, last, sublayer, conditions, options.recorder, output.beside);
+    passing = recomputes ? run_recomputed(passing, first, last, sublayer, conditions, options.recorder, output.beside)
+                         : parts_->run(std::move(passing), first, last, sublayer, conditions, options.recorder,
+                                       output.beside, change);
   }
+  if (change != nullptr) streams = change->between(sites().size(), std::move(streams));
   streams.rounds_input = false;
   output.hidden = parts_->topology->close(streams);
   return output;

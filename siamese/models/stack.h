@@ -8,6 +8,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "siamese/models/intervention.h"
 #include "siamese/models/recompute.h"
 #include "siamese/nn/parameters.h"
 #include "siamese/residual/topology.h"
@@ -39,6 +40,7 @@ struct StackOptions {
   // Called in backward, on its thread, once the gradients of all parameters of this block and of those after it are
   // complete: block by block towards the first, which is not told; where blocks are recomputed, segment by segment.
   std::function<void(int64_t block)> passed = {};
+  Intervention* intervention = nullptr;  // only without recomputation
 };
 
 class Stack {
@@ -48,6 +50,7 @@ class Stack {
 
   const residual::Topology& topology() const { return *parts_->topology; }
   const std::vector<residual::Site>& sites() const { return parts_->sites; }
+  const residual::Junction& junction(size_t site) const { return *parts_->junctions.at(site); }
 
   // embedding: [batch, tokens, width] -> the final hidden state, same shape. With recomputation the sublayer runs again
   // in backward: it must own what it uses. Its parameters are those below "blocks.<block>." in the stack's scope.
@@ -70,7 +73,7 @@ class Stack {
     // Sites [first, last); what came out beside the branches is appended to `beside`.
     Passing run(Passing passing, size_t first, size_t last, const Sublayer& sublayer,
                 const std::vector<at::Tensor>& conditions, residual::Recorder* recorder,
-                std::vector<at::Tensor>& beside) const;
+                std::vector<at::Tensor>& beside, Intervention* intervention = nullptr) const;
   };
 
   // The same, keeping only the inputs and computing the rest again in backward.
@@ -79,7 +82,7 @@ class Stack {
                          std::vector<at::Tensor>& beside) const;
   // Sites from `first` on come next: tells options.passed when backward is back there.
   void watch(const residual::Streams& streams, size_t first, const StackOptions& options) const;
-  // Whether reads shall round: a family that modulates what they return, and a recorder, want floats.
+  // Whether reads shall round: a family that modulates what they return, a recorder and an intervention want floats.
   bool rounds_input(const residual::Streams& streams, const StackOptions& options) const;
   // Of sites [first, last), junctions and sublayers.
   SegmentParameters parameters_of(size_t first, size_t last) const;

@@ -44,11 +44,11 @@ at::Tensor VisionTransformer::DropPath::kept(const residual::Site& site, int64_t
 }
 
 at::Tensor VisionTransformer::features(const at::Tensor& images, const StackOptions& options) const {
-  return features(images, options, {}, {});
+  return states(images, options, {}, {}).select(1, 0);
 }
 
-at::Tensor VisionTransformer::features(const at::Tensor& images, const StackOptions& options, const DropPath& path,
-                                       const Dropping& dropping) const {
+at::Tensor VisionTransformer::states(const at::Tensor& images, const StackOptions& options, const DropPath& path,
+                                     const Dropping& dropping) const {
   nn::expect_shape("images", images, {-1, config_.channels, config_.image, config_.image});
   const int64_t batch = images.size(0);
   const at::Tensor first = ops::for_each_row(class_token_.value(), {batch, 1});
@@ -61,7 +61,15 @@ at::Tensor VisionTransformer::features(const at::Tensor& images, const StackOpti
     output.branch.gate = path.kept(site, input.size(0), streams);
     return output;
   };
-  return (*stack_)(dropping.embedding()(embedded), sublayer, options).hidden.select(1, 0);
+  return (*stack_)(dropping.embedding()(embedded), sublayer, options).hidden;
+}
+
+at::Tensor VisionTransformer::state(const Inputs& inputs, const StackOptions& options) const {
+  return states(inputs.images, options, {}, {});
+}
+
+at::Tensor VisionTransformer::read_out(const at::Tensor& state, const Inputs&) const {
+  return logits(state.select(1, 0));
 }
 
 at::Tensor VisionTransformer::logits(const at::Tensor& features) const { return head_.rounded(features.contiguous()); }
@@ -74,7 +82,7 @@ at::Tensor VisionTransformer::labels_of(const Inputs& inputs, const at::Tensor& 
 Losses VisionTransformer::losses(const Inputs& inputs, const LossOptions& options) const {
   const DropPath path{options.training ? config_.drop_path : 0, options.seed, inputs.first_position};
   const Dropping dropping = dropping_of(config_, inputs, options);
-  const at::Tensor state = features(inputs.images, options.stack, path, dropping);
+  const at::Tensor state = states(inputs.images, options.stack, path, dropping).select(1, 0);
   const at::Tensor log_shares = at::log_softmax(logits(state), -1);
   at::Tensor wanted;
   if (inputs.targets.defined()) {

@@ -23,6 +23,9 @@ class VisionTransformer : public Model {
   // Mean cross-entropy with the soft targets, or the labels.
   Losses losses(const Inputs& inputs, const LossOptions& options) const override;
   Pass pass(const Inputs& inputs, const StackOptions& options) const override;
+  at::Tensor state(const Inputs& inputs, const StackOptions& options) const override;
+  at::Tensor read_out(const at::Tensor& state, const Inputs& inputs) const override;
+  const Stack& stack() const override { return *stack_; }
   double forward_flops(int64_t batch) const override;
 
   // The class token's final state [batch, width], as in evaluation.
@@ -45,8 +48,9 @@ class VisionTransformer : public Model {
     // that of the branch: such a gate is part of the junction's pass.
     at::Tensor kept(const residual::Site& site, int64_t batch, const at::TensorOptions& streams) const;
   };
-  at::Tensor features(const at::Tensor& images, const StackOptions& options, const DropPath& path,
-                      const Dropping& dropping) const;
+  // The final states of all tokens.
+  at::Tensor states(const at::Tensor& images, const StackOptions& options, const DropPath& path,
+                    const Dropping& dropping) const;
 
   ModelConfig config_;
   std::unique_ptr<Stack> stack_;

@@ -6,6 +6,7 @@
 namespace siamese::report {
 
 std::string_view style_text();
-std::string_view script_text();
+std::string_view script_text();           // of a report
+std::string_view analysis_script_text();  // of the page of an analysis
 
 }  // namespace siamese::report

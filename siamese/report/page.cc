@@ -49,7 +49,8 @@ std::string escape_json_for_script(std::string_view json) {
   return safe;
 }
 
-std::string render_page(std::string_view title, std::string_view data_json, std::string_view summary) {
+std::string render_page(std::string_view title, std::string_view data_json, std::string_view summary,
+                        std::string_view script) {
   std::string page;
   page.reserve(data_json.size() + (64 << 10));
   page +=
@@ -69,7 +70,7 @@ std::string render_page(std::string_view title, std::string_view data_json, std:
   page += "</pre></noscript>\n<main id=\"report\"></main>\n<script type=\"application/json\" id=\"report-data\">";
   page += data_json;
   page += "</script>\n<script>\n(() => {\n\"use strict\";\n";
-  page += script_text();
+  page += script;
   page += "})();\n</script>\n</body>\n</html>\n";
   return page;
 }

@@ -16,7 +16,8 @@ std::string escape_html(std::string_view text);
 // "<!--" can occur. U+2028 and U+2029 become escapes as well.
 std::string escape_json_for_script(std::string_view json);
 
-// `summary` is shown where scripts do not run.
-std::string render_page(std::string_view title, std::string_view data_json, std::string_view summary);
+// `summary` is shown where scripts do not run; `script` draws the data.
+std::string render_page(std::string_view title, std::string_view data_json, std::string_view summary,
+                        std::string_view script);
 
 }  // namespace siamese::report

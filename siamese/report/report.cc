@@ -6,6 +6,7 @@
 #include "siamese/io/atomic_file.h"
 #include "siamese/io/run_dir.h"
 #include "siamese/report/aggregate.h"
+#include "siamese/report/assets.h"
 #include "siamese/report/builds.h"
 #include "siamese/report/comparison.h"
 #include "siamese/report/csv.h"
@@ -59,9 +60,9 @@ void check_ours(const fs::path& path, std::string_view mark, const std::string& 
 
 void write_page(Results& results, const fs::path& page) {
   load_sample_grids(results.collection);
-  io::write_file_atomic(
-      page, render_page(title_of(results.collection),
-                        page_data(results.collection, results.groups, results.comparisons), summary_of(results)));
+  io::write_file_atomic(page, render_page(title_of(results.collection),
+                                          page_data(results.collection, results.groups, results.comparisons),
+                                          summary_of(results), script_text()));
 }
 
 }  // namespace

@@ -32,6 +32,16 @@ class DepthAttention {
     return {streams.replaced(std::move(made.streams)), std::move(made.input)};
   }
 
+  // a: [..., sources], of the same read in plain expressions.
+  at::Tensor weights(const Streams& streams) const {
+    const at::Tensor query = query_.value() * key_norm_.gain().value();
+    std::vector<at::Tensor> scores;
+    for (const auto& [name, source] : flush(streams).list) {
+      scores.push_back(at::matmul(source, query.to(source.scalar_type())) * at::rsqrt(source.square().mean(-1) + eps_));
+    }
+    return at::softmax(at::stack(scores, -1), -1);
+  }
+
  private:
   double eps_ = 0;
   nn::Slot query_;
@@ -65,6 +75,11 @@ class AttnResJunction : public Junction {
     return streams.deferring({branch, last_alone});
   }
 
+  StreamWeights weights(const Streams& streams) const override {
+    if (site().index == 0) return {.input = at::ones_like(streams[0].narrow(-1, 0, 1)), .mix = {}};
+    return {.input = attention_.weights(streams), .mix = {}};
+  }
+
  private:
   // Whether the branch of this site begins a source, rather than adds to the last one.
   bool starts_source() const {
@@ -92,6 +107,10 @@ class AttentionResiduals : public Topology {
     return std::make_unique<AttnResJunction>(options_, scope, site, build_);
   }
   at::Tensor close(const Streams& streams) const override { return attention_(streams, final_norm_).result; }
+  // The attention over one source is that source.
+  at::Tensor lens(const Streams& streams, std::optional<size_t> only) const override {
+    return only ? final_norm_(flush(streams)[*only]) : close(streams);
+  }
 
  private:
   AttnResOptions options_;

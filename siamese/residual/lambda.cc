@@ -109,6 +109,15 @@ class Lambda : public Topology {
     }
     return sum.summed(final_norm_.step()).input;
   }
+  // Before the mark there is no c, and nothing is backed out yet. e has no term.
+  at::Tensor lens(const Streams& streams, std::optional<size_t> only) const override {
+    const Streams now = flush(streams);
+    const bool marked = now.list.back().name == "c";
+    if (!only && (marked || options_.marked_block(build_.blocks) == build_.blocks - 1)) return close(streams);
+    if (only.value_or(0) == 0) return final_norm_(now[0]);
+    const at::Tensor& stream = now[*only];
+    return marked && *only + 1 == now.list.size() ? final_norm_(-backout_.value() * stream) : at::Tensor();
+  }
 
  private:
   LambdaOptions options_;

@@ -35,6 +35,13 @@ Streams MixingJunction::write(const Streams& streams, const Branch& branch) cons
   return streams.replaced(ops::stream_mix(values, streams.handed[0], value, streams.handed[1]));
 }
 
+StreamWeights MixingJunction::weights(const Streams& streams) const {
+  std::vector<at::Tensor> values;
+  for (const auto& stream : flush(streams).list) values.push_back(stream.value);
+  const Mixing mix = mixing(values);
+  return {mix.input, mix.streams};
+}
+
 at::Tensor MixingJunction::for_each_token(const at::Tensor& parameter, const at::Tensor& stream) {
   return ops::for_each_row(parameter, stream.sym_sizes().slice(0, static_cast<size_t>(stream.dim() - 1)));
 }

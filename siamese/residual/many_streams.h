@@ -24,6 +24,7 @@ class MixingJunction : public Junction {
 
   ReadResult read(const Streams& streams, Recorder* recorder) const final;
   Streams write(const Streams& streams, const Branch& branch) const final;
+  StreamWeights weights(const Streams& streams) const final;
 
  protected:
   // streams: n of [..., width]; a pass over them may leave those to go on with in their place.

@@ -17,4 +17,9 @@ at::Tensor OneStream::close(const Streams& streams) const {
   return ops::junction(pass).input;
 }
 
+at::Tensor OneStream::lens(const Streams& streams, std::optional<size_t> only) const {
+  const Streams now = flush(streams);
+  return only.value_or(0) == 0 ? final_norm_(now[0]) : at::Tensor();
+}
+
 }  // namespace siamese::residual

@@ -17,6 +17,8 @@ class OneStream : public Topology {
 
   Streams open(const at::Tensor& embedding) const override { return {{{"h", embedding_norm_(embedding)}}, {}, {}}; }
   at::Tensor close(const Streams& streams) const override;
+  // Whatever else a scheme carries for a while (span, denseformer), it closes with h, the first.
+  at::Tensor lens(const Streams& streams, std::optional<size_t> only) const override;
 
  protected:
   const Build& build() const { return build_; }

@@ -54,6 +54,11 @@ class ResiDual : public Topology {
     if (options_.x_weight != 1) pass.x_scale = at::full({build_.width}, options_.x_weight, pass.x.options());
     return ops::junction(pass).input;
   }
+  at::Tensor lens(const Streams& streams, std::optional<size_t> only) const override {
+    if (!only) return close(streams);
+    const Streams now = flush(streams);
+    return *only == kPost ? now[kPost] * options_.x_weight : r_norm_(now[*only]);
+  }
 
  private:
   ResiDualOptions options_;

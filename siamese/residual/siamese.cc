@@ -104,6 +104,11 @@ class Siamese : public Topology {
     pass.input_norm = final_norm_.step();
     return ops::junction(pass).input;
   }
+  at::Tensor lens(const Streams& streams, std::optional<size_t> only) const override {
+    if (!only) return close(streams);
+    const Streams now = flush(streams);
+    return final_norm_(*only == kX ? x_norm_(now[kX]) : y_norm_(now[*only]));
+  }
   nn::AttentionNorm attention_norm(const Site&) const override {
     return options_.x == SiameseX::hybrid ? nn::AttentionNorm::qkv : nn::AttentionNorm::none;
   }

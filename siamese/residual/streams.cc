@@ -78,6 +78,30 @@ Streams flush(const Streams& streams) {
   return next;
 }
 
+namespace streams_detail {
+
+// Zeros where `keeps` says no.
+template <class Keeps>
+Streams kept(const Streams& streams, size_t index, const Keeps& keeps) {
+  if (streams.pending) throw UsageError("streams: expected no pending branch, got one that was not added yet");
+  streams[index];
+  Streams next = streams;
+  for (size_t i = 0; i < next.list.size(); ++i) {
+    if (!keeps(i)) next.list[i].value = at::zeros_like(next.list[i].value);
+  }
+  return next;
+}
+
+}  // namespace streams_detail
+
+Streams alone(const Streams& streams, size_t index) {
+  return streams_detail::kept(streams, index, [index](size_t i) { return i == index; });
+}
+
+Streams without(const Streams& streams, size_t index) {
+  return streams_detail::kept(streams, index, [index](size_t i) { return i != index; });
+}
+
 size_t StreamsLayout::tensors() const {
   size_t count = names.size() + handed;
   if (pending)

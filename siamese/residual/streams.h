@@ -59,6 +59,11 @@ struct Streams {
 // The pending branch added to every stream: the one generic meaning of a deferred write.
 Streams flush(const Streams& streams);
 
+// The same streams with zeros in the place of all but one, or of one. UsageError when a branch is pending, or when
+// there is no such stream.
+Streams alone(const Streams& streams, size_t index);
+Streams without(const Streams& streams, size_t index);
+
 // Everything of streams but their tensors. It depends on the scheme, the place in it and whether the last branch had a
 // gate, never on the tensors.
 struct StreamsLayout {

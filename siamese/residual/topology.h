@@ -9,6 +9,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -37,6 +38,12 @@ struct ReadResult {
   at::Tensor branch_input;
 };
 
+// The weights that a read computes for the streams, one for each token or the same for all: for who looks inside.
+struct StreamWeights {
+  at::Tensor input;  // [..., n]: of each stream in what the branch sees; undefined: the scheme has no such weights
+  at::Tensor mix;    // [..., n, n]: what stream j keeps of stream i until the write; undefined: each keeps itself
+};
+
 class Junction {
  public:
   explicit Junction(const Site& site) : site_(site) {}
@@ -46,6 +53,9 @@ class Junction {
 
   virtual ReadResult read(const Streams& streams, Recorder* recorder) const = 0;
   virtual Streams write(const Streams& streams, const Branch& branch) const = 0;
+
+  // Of a read of these streams.
+  virtual StreamWeights weights(const Streams&) const { return {}; }
 
   const Site& site() const { return site_; }
 
@@ -91,6 +101,14 @@ class Topology {
   virtual Streams open(const at::Tensor& embedding) const = 0;
   virtual std::unique_ptr<Junction> junction(const nn::Scope& scope, const Site& site) const = 0;
   virtual at::Tensor close(const Streams& streams) const = 0;
+
+  // A lens: what `close` gives if no branch comes after these streams, at whatever place they are. With `only`, of that
+  // stream's term alone: the terms of the others are left out, the final norm stays; undefined where `close` has no
+  // term of it. Here: as `close`, the others zeros; for a scheme whose streams at every place are those of its end, and
+  // which has no norm with a bias on one of them.
+  virtual at::Tensor lens(const Streams& streams, std::optional<size_t> only = std::nullopt) const {
+    return close(only ? alone(flush(streams), *only) : streams);
+  }
 
   // Whether a token's streams depend, outside of the branches, on other tokens of its sample (its first dimension).
   virtual bool mixes_tokens() const { return false; }

@@ -5,6 +5,7 @@
 #include <limits>
 #include <numeric>
 
+#include "siamese/eval/site_gradients.h"
 #include "siamese/ops/reduce.h"
 
 namespace siamese::train {
@@ -86,13 +87,7 @@ void SiteRecorder::measure(const residual::Site& site, const at::Tensor& value,
 
 std::vector<SiteMetrics> SiteRecorder::finish(const nn::Parameters& parameters) {
   for (size_t site = 0; site < sites_.size(); ++site) {
-    const residual::Site& at = sites_[site].site;
-    const std::string prefix = "blocks." + std::to_string(at.block) + "." + std::string(enum_text(at.kind));
-    std::vector<at::Tensor> gradients;
-    for (const auto& parameter : parameters.list()) {
-      const at::Tensor& gradient = parameter.value.grad();
-      if (parameter.name.starts_with(prefix) && gradient.defined()) gradients.push_back(gradient);
-    }
+    const std::vector<at::Tensor> gradients = eval::site_gradients(parameters, sites_[site].site);
     if (gradients.empty()) continue;
     sums_.push_back({ops::sum_squares_of(gradients), 1, [](SiteMetrics& of) -> double& { return of.grad_norm; }, site});
   }

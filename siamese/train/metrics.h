@@ -64,7 +64,7 @@ class SiteRecorder : public residual::Recorder {
               const at::Tensor& after) override;
   void branch(const residual::Site& site, const at::Tensor& input, const at::Tensor& output) override;
 
-  // Adds the gradient norms by site (parameters named blocks.N.<kind>... belong to their site).
+  // Adds the gradient norms by site (eval/site_gradients.h).
   std::vector<SiteMetrics> finish(const nn::Parameters& parameters);
 
  private:

@@ -14,6 +14,7 @@
 #include "siamese/io/atomic_file.h"
 #include "siamese/io/message.h"
 #include "siamese/io/run_dir.h"
+#include "siamese/runs/analysis_record.h"
 #include "siamese/runs/run_info.h"
 
 namespace siamese::train {
@@ -72,8 +73,14 @@ Names foreign_files(const fs::path& checkpoint) {
   return foreign;
 }
 
-// Names below tasks/ that `siamese eval --tasks` does not write, as paths below `dir`.
-Names foreign_scores(const fs::path& dir) {
+bool is_scores_name(const std::string& file) { return file.ends_with(".jsonl"); }
+bool is_analysis_name(const std::string& file) {
+  return file == runs::kAnalysisFile || file == runs::kAnalysisTensors || file == runs::kAnalysisPage;
+}
+
+// Names below tasks/ that `siamese eval --tasks` does not write, or below analysis/ that `siamese analyze` does not, as
+// paths below `dir`.
+Names foreign_by_step(const fs::path& dir, bool (*is_own)(const std::string& file)) {
   Names foreign;
   for (const std::string& step : names_in(dir)) {
     if (!io::checkpoint_step(step) || !is_real_folder(dir / step)) {
@@ -81,7 +88,7 @@ Names foreign_scores(const fs::path& dir) {
       continue;
     }
     for (const std::string& file : names_in(dir / step)) {
-      if (!file.ends_with(".jsonl") || !is_real_file(dir / step / file)) foreign.push_back(step + "/" + file);
+      if (!is_own(file) || !is_real_file(dir / step / file)) foreign.push_back(step + "/" + file);
     }
   }
   return foreign;
@@ -98,7 +105,9 @@ Names foreign_entries(const fs::path& dir) {
         if (!is_picture_name(file) || !is_real_file(dir / name / file)) foreign.push_back(name + "/" + file);
       }
     } else if (name == io::kTasksFolder && is_real_folder(dir / name)) {
-      for (const std::string& file : foreign_scores(dir / name)) foreign.push_back(name + "/" + file);
+      for (const auto& file : foreign_by_step(dir / name, is_scores_name)) foreign.push_back(name + "/" + file);
+    } else if (name == io::kAnalysisFolder && is_real_folder(dir / name)) {
+      for (const auto& file : foreign_by_step(dir / name, is_analysis_name)) foreign.push_back(name + "/" + file);
     } else if (!is_one_of(name, kRunFiles) || !is_real_file(dir / name)) {
       foreign.push_back(name);
     }
@@ -155,7 +164,7 @@ void clear_for_run(const fs::path& dir) {
   fs::remove(dir / io::kConfigFile, error);  // first: without it nobody goes on with the rest
   for (const std::string& name : names_in(dir)) {
     const bool belongs = is_one_of(name, kRunFiles) || io::checkpoint_step(name) || name == io::kSamplesFolder ||
-                         name == io::kTasksFolder;
+                         name == io::kTasksFolder || name == io::kAnalysisFolder;
     if (!belongs || name == io::kRunFile) continue;
     fs::remove_all(dir / name, error);
     if (error) io::throw_system_error("remove", dir / name, error.value());

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The page of `siamese report`, in a real browser: three unrelated runs compared, at the width of a desk and of a hand.
+"""The pages of `siamese report` and `siamese analyze`, in a real browser: three unrelated runs compared, at the width of a desk and of a hand.
 
     tests/browser/run.py --binary build/release/siamese [--keep FOLDER]
 
@@ -61,6 +61,8 @@ class ReportInABrowser(unittest.TestCase):
             siamese("train", *words, *rest, "--quiet", "--overwrite", "--out", name, folder=cls.folder)
         siamese("report", *RUNS, "--out", "page.html", "--csv", "table.csv", folder=cls.folder)
         siamese("report", "pre", folder=cls.folder)
+        siamese("analyze", "images", "--samples", "4", "--out", "analysed", folder=cls.folder)
+        siamese("analyze", "--compare", "pre", "wide", "--samples", "4", "--out", "both", folder=cls.folder)
         cls.browser = devtools.Browser()
 
     @classmethod
@@ -103,6 +105,21 @@ class ReportInABrowser(unittest.TestCase):
                     self.assertLessEqual(page.ask("document.documentElement.scrollWidth"), width)
                     self.assertEqual(self.too_wide(page), [])
                     self.assertTrue(page.ask("card('Loss') !== undefined && lines('Loss').length > 0"))
+                    self.picture(page, f"{file.replace('/', '-')}-{width}.png")
+
+    def test_an_analysis_alone_and_side_by_side(self):
+        for file, panels in (("analysed/analysis.html", 1), ("both/analysis.html", 2)):
+            for width in (WIDE, NARROW):
+                with self.subTest(width=width, file=file):
+                    page = self.open(width, file)
+                    self.assertLessEqual(page.ask("document.documentElement.scrollWidth"), width)
+                    self.assertEqual(self.too_wide(page), [])
+                    charts = page.ask("document.querySelectorAll('#lens .card.chart').length")
+                    self.assertGreaterEqual(charts, 3 * panels)
+                    self.assertEqual(charts % panels, 0)
+                    self.assertTrue(page.ask("[...document.querySelectorAll('#lens .plot svg path.line')].every(one => one.getAttribute('d'))"))
+                    self.assertIn("X", page.ask("document.querySelector('#use').textContent"))
+                    self.assertGreater(page.ask("document.querySelectorAll('#peaks tbody tr').length"), 0)
                     self.picture(page, f"{file.replace('/', '-')}-{width}.png")
 
     def test_a_comparison_names_every_run(self):

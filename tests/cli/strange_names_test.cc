@@ -47,9 +47,10 @@ TEST_F(StrangeNames, AFileThatIsNotUtf8IsNamedAndTheRunIsSaved) {
 TEST_F(StrangeNames, PathsThatAreNotUtf8Work) {
   const std::string strange = "$(printf 'o\\377')";
   ASSERT_EQ(run(tiny + "model.residual=pre --quiet --out \"" + strange + "\"/run").exit_code, 0);
-  for (const std::string arguments : {"resume o/run", "eval --json o/run", "inspect --json o/run", "report o/run",
-                                      "upcycle o/run --to siamese --out o/up --json",
-                                      "convert o/run --from siamese --to siamese --out o/converted --json"}) {
+  for (const std::string arguments :
+       {"resume o/run", "eval --json o/run", "inspect --json o/run", "report o/run", "analyze o/run --samples 2 --json",
+        "upcycle o/run --to siamese --out o/up --json",
+        "convert o/run --from siamese --to siamese --out o/converted --json"}) {
     std::string changed = arguments;
     for (size_t at = 0; (at = changed.find("o/", at)) != std::string::npos; at += strange.size()) {
       changed.replace(at, 1, "\"" + strange + "\"");

@@ -1,6 +1,7 @@
 // What stands in a run directory, damaged in every way: read, or refused in a sentence.
 #include "tests/hostile/support.h"
 
+#include "siamese/runs/analysis_record.h"
 #include "siamese/runs/record_line.h"
 #include "siamese/runs/run_info.h"
 #include "siamese/runs/step_record.h"
@@ -28,8 +29,10 @@ TEST(HostileRunRecords, LinesAndFiles) {
   info.set = {"a.b"};
   info.says_set = true;
   info.stretches = line.stretches;
+  runs::AnalysisRecord analysis{.run = "x"};
+  analysis.places = {{.kind = "close", .streams = {{.name = "X"}}, .branch = runs::BranchAnalysis()}};
   for (const std::string& good : {runs::to_line(step), runs::to_line(eval), runs::to_line(line), runs::to_json(info),
-                                  runs::to_json(runs::SweepFile{"s", {{"d", "v", 0.1, 1}}})}) {
+                                  runs::to_json(runs::SweepFile{"s", {{"d", "v", 0.1, 1}}}), runs::to_json(analysis)}) {
     expect_holds_when_damaged(fuzz::check_run_records, good);
   }
 }

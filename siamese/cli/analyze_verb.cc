@@ -1,0 +1,155 @@
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include "siamese/base/check.h"
+#include "siamese/base/path_kind.h"
+#include "siamese/base/utf8.h"
+#include "siamese/cli/paths.h"
+#include "siamese/cli/progress_line.h"
+#include "siamese/cli/verbs.h"
+#include "siamese/cli/version.h"
+#include "siamese/config/fields.h"
+#include "siamese/data/mixture.h"
+#include "siamese/eval/analysis.h"
+#include "siamese/io/atomic_file.h"
+#include "siamese/io/run_dir.h"
+#include "siamese/report/analysis_page.h"
+#include "siamese/train/checkpoint.h"
+#include "siamese/train/device.h"
+
+namespace siamese::cli {
+namespace analyze_verb {
+
+namespace fs = std::filesystem;
+
+struct Arguments {
+  std::string run;
+  std::vector<std::string> overrides;
+  std::vector<std::string> data;
+  std::vector<std::string> compare;
+  std::string out;
+  eval::AnalysisOptions options;
+  bool json = false;
+};
+
+// Of a run's checkpoint analysis/step{N} of the run; else beside the folder of the weights, which holds nothing else.
+fs::path default_folder(const std::string& run) {
+  fs::path folder = io::resolve_checkpoint(run).lexically_normal();
+  if (!folder.has_filename()) folder = folder.parent_path();
+  if (folder == "." || folder.filename() == "..") folder = fs::canonical(folder);  // its name is asked for
+  const fs::path parent = folder.parent_path();
+  if (is_file(parent / io::kRunFile)) return parent / io::kAnalysisFolder / folder.filename();
+  return parent / (folder.filename().string() + ".analysis");
+}
+
+// Somebody's folder is not ours to write into.
+void check_free(const fs::path& folder) {
+  if (!is_taken(folder) || is_file(folder / runs::kAnalysisFile)) return;
+  if (is_folder(folder) && fs::is_empty(folder)) return;
+  throw UsageError(folder.string() + ": exists already and is no analysis; choose another with --out");
+}
+
+runs::AnalysisRecord analyze_run(const std::string& run, const Arguments& arguments, const fs::path& folder) {
+  check_free(folder);
+  std::vector<std::string> overrides = arguments.overrides;
+  if (!arguments.data.empty()) {
+    config::Value files;
+    config::set_path(files, "data.val", config::print(arguments.data));
+    for (const auto& [key, value] : config::flatten(files)) overrides.push_back(key + "=" + value);
+  }
+  train::RunConfig config = load_stored_config(run, overrides, {"data.", "engine."}, "keys of data and engine");
+  train::apply_engine(config.engine);
+  warn_of_slow_precision(config.engine);
+  const train::LoadedModel loaded =
+      train::load_model(run, train::Weights::trained, at::kFloat, 0, train::device_of(config.engine));
+  const auto held_out = data::open_held_out(config.data, train::sample_shape(loaded.config.model));
+  ProgressLine line;
+  const eval::AnalysisProgress progress = [&](const std::string& what, int64_t done, int64_t of) {
+    if (line.due()) line.show(fmt::format("{}: {} of {} ({:.0f} s)", what, done, of, line.seconds()));
+  };
+  eval::Analysis analysis =
+      eval::analyze(*loaded.model, loaded.config.model, *held_out.front().batches, arguments.options, progress);
+  line.clear();
+  analysis.record.run = loaded.checkpoint.string();
+  analysis.record.step = loaded.step;
+  io::make_directory(folder);
+  report::write_analysis_page(folder / runs::kAnalysisPage, {analysis.record});
+  models::save_tensors(folder / runs::kAnalysisTensors, analysis.tensors, {});
+  io::write_file_atomic(folder / runs::kAnalysisFile, runs::to_json(analysis.record));  // the last: all is there
+  return std::move(analysis.record);
+}
+
+// A folder of an analysis as it is; of a run, the analysis that it has, or a new one.
+runs::AnalysisRecord analysis_of(const std::string& source, const Arguments& arguments) {
+  if (is_file(fs::path(source) / runs::kAnalysisFile)) return runs::read_analysis_file(source);
+  const fs::path folder = default_folder(source);
+  if (is_file(folder / runs::kAnalysisFile)) {
+    std::fprintf(stderr, "siamese: %s: as analysed before, in %s\n", printable(source).c_str(),
+                 printable(folder.string()).c_str());
+    return runs::read_analysis_file(folder);
+  }
+  return analyze_run(source, arguments, folder);
+}
+
+void compare(const Arguments& arguments) {
+  if (!arguments.run.empty()) {
+    throw UsageError("--compare: expected it without another RUN, got " + arguments.run);
+  }
+  std::vector<runs::AnalysisRecord> analyses;
+  for (const std::string& source : arguments.compare) analyses.push_back(analysis_of(source, arguments));
+  const fs::path folder = arguments.out.empty() ? fs::path(".") : fs::path(arguments.out);
+  io::make_directory(folder);
+  const fs::path page = arguments.out.empty() ? fs::path(runs::kAnalysisPage) : folder / runs::kAnalysisPage;
+  report::write_analysis_page(page, analyses);
+  for (const runs::AnalysisRecord& analysis : analyses) std::printf("%s", report::analysis_summary(analysis).c_str());
+  std::printf("%s\n", printable(page.string()).c_str());
+}
+
+void analyze(const Arguments& arguments) {
+  if (!arguments.compare.empty()) return compare(arguments);
+  if (arguments.run.empty()) throw UsageError("RUN: expected a run directory or a checkpoint, or --compare A B");
+  const fs::path folder = arguments.out.empty() ? default_folder(arguments.run) : fs::path(arguments.out);
+  const runs::AnalysisRecord record = analyze_run(arguments.run, arguments, folder);
+  if (arguments.json) {
+    std::printf("%s", runs::to_json(record).c_str());
+    return;
+  }
+  std::printf("%s%s\n", report::analysis_summary(record).c_str(),
+              printable((folder / runs::kAnalysisPage).string()).c_str());
+}
+
+}  // namespace analyze_verb
+
+void add_analyze(CLI::App& app) {
+  auto* const verb = app.add_subcommand(
+      "analyze", "Look inside a model by depth: streams, lenses, gradients, the loss with parts left out");
+  const auto arguments = std::make_shared<analyze_verb::Arguments>();
+  constexpr int64_t kMost = int64_t{1} << 40;
+  verb->add_option("RUN", arguments->run, "A run directory (its latest) or a checkpoint");
+  verb->add_option("OVERRIDES", arguments->overrides, "key=value for the keys of data and engine");
+  verb->add_option("--data", arguments->data, "Files of held-out text or tokens, instead of the run's (data.val)");
+  verb->add_option(
+      "-o,--out", arguments->out,
+      "Folder for analysis.json, .safetensors and .html; default: analysis/step{N} in RUN, or RUN.analysis");
+  verb->add_option("--samples", arguments->options.samples, "Held-out samples looked at, evenly spread over the set")
+      ->check(CLI::Range(int64_t{1}, kMost));
+  verb->add_option("--lens-tokens", arguments->options.lens_tokens, "Tokens of text that lenses read, in all")
+      ->check(CLI::Range(int64_t{1}, kMost));
+  verb->add_option("--changed-samples", arguments->options.changed_samples,
+                   "Samples for gradients and for passes with parts left out: about a pass a sublayer and block each")
+      ->check(CLI::Range(int64_t{1}, kMost));
+  verb->add_option("--compare", arguments->compare, "Two analyses, or runs, side by side on one page")
+      ->expected(2)
+      ->type_name("A B");
+  verb->add_flag("--json", arguments->json, "Print analysis.json");
+  verb->footer(
+      "Example: siamese analyze runs/x\n"
+      "         siamese analyze --compare runs/pre runs/siamese --out comparison");
+  verb->callback([arguments] { analyze_verb::analyze(*arguments); });
+}
+
+}  // namespace siamese::cli

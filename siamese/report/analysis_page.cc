@@ -1,0 +1,138 @@
+#include "siamese/report/analysis_page.h"
+
+#include <cmath>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "siamese/base/check.h"
+#include "siamese/base/path_kind.h"
+#include "siamese/base/utf8.h"
+#include "siamese/io/atomic_file.h"
+#include "siamese/report/analysis_charts.h"
+#include "siamese/report/assets.h"
+#include "siamese/report/page.h"
+#include "siamese/report/page_numbers.h"
+
+namespace siamese::report {
+
+namespace analysis_detail {
+
+using nlohmann::json;
+
+json line_object(const DepthLine& line) {
+  return {{"name", line.name}, {"x", numbers(line.x, kCurveDigits)}, {"y", numbers(line.y, kCurveDigits)}};
+}
+
+json chart_object(const DepthChart& chart) {
+  json panels = json::array();
+  for (const auto& panel : chart.panels) {
+    json lines = json::array();
+    for (const DepthLine& line : panel) lines.push_back(line_object(line));
+    panels.push_back(std::move(lines));
+  }
+  return {{"title", chart.title}, {"lead", chart.lead},     {"x_label", chart.x_label},
+          {"log", chart.log},     {"points", chart.points}, {"panels", std::move(panels)}};
+}
+
+json analysis_object(const runs::AnalysisRecord& analysis) {
+  json sites = json::array();
+  for (const runs::PlaceAnalysis& place : analysis.places) {
+    sites.push_back({{"block", place.block}, {"kind", place.kind}});
+  }
+  json peaks = json::array();
+  for (const runs::PeakAnalysis& peak : analysis.peaks) {
+    peaks.push_back({{"place", peak.place},
+                     {"stream", peak.stream},
+                     {"value", number(peak.value)},
+                     {"sample", peak.sample},
+                     {"position", peak.position},
+                     {"channel", peak.channel},
+                     {"token", peak.token},
+                     {"loss_mean", number(peak.loss_mean)},
+                     {"loss_zero", number(peak.loss_zero)}});
+  }
+  return {{"run", analysis.run},
+          {"scheme", analysis.scheme},
+          {"family", analysis.family},
+          {"step", analysis.step},
+          {"parameters", analysis.parameters},
+          {"width", analysis.width},
+          {"blocks", analysis.blocks},
+          {"data", analysis.data},
+          {"samples", analysis.samples},
+          {"lens_tokens", analysis.lens_tokens},
+          {"changed_samples", analysis.changed_samples},
+          {"loss", number(analysis.loss)},
+          {"sites", std::move(sites)},
+          {"peaks", std::move(peaks)}};
+}
+
+std::string title_of(const std::vector<runs::AnalysisRecord>& analyses) {
+  if (analyses.size() > 1) return fmt::format("{} analyses compared", analyses.size());
+  return "Analysis of " + printable(analyses.front().run);
+}
+
+std::string number_or_dash(double value, const char* unit = "") {
+  return std::isfinite(value) ? fmt::format("{:.4g}{}", value, unit) : "-";
+}
+
+}  // namespace analysis_detail
+
+std::string analysis_summary(const runs::AnalysisRecord& analysis) {
+  std::string text = fmt::format("{}: {}, {}, step {}, held-out loss {} over {} samples\n", printable(analysis.run),
+                                 printable(analysis.scheme), printable(analysis.family), analysis.step,
+                                 analysis_detail::number_or_dash(analysis.loss), analysis.samples);
+  if (analysis.places.empty()) return text;
+  const runs::PlaceAnalysis& close = analysis.places.back();
+  for (const runs::StreamAnalysis& stream : close.streams) {
+    text += fmt::format("stream {} at the close: norm {}, largest value {}", printable(stream.name),
+                        analysis_detail::number_or_dash(stream.values.norm),
+                        analysis_detail::number_or_dash(stream.values.max));
+    if (std::isfinite(stream.share)) text += fmt::format(", share in the output {:.3f}", stream.share);
+    if (close.streams.size() > 1 && std::isfinite(stream.lens.agreement)) {
+      text += fmt::format(", read alone agrees with the output for {:.1f} % of tokens", 100 * stream.lens.agreement);
+    }
+    text += "\n";
+  }
+  const runs::PlaceAnalysis* worst = nullptr;
+  for (const runs::PlaceAnalysis& place : analysis.places) {
+    if (!place.branch || !std::isfinite(place.branch->loss_without)) continue;
+    if (worst == nullptr || place.branch->loss_without > worst->branch->loss_without) worst = &place;
+  }
+  if (worst != nullptr) {
+    text +=
+        fmt::format("loss without one sublayer: {} to at most {} ({} of block {})\n",
+                    analysis_detail::number_or_dash(analysis.changed_loss),
+                    analysis_detail::number_or_dash(worst->branch->loss_without), printable(worst->kind), worst->block);
+  }
+  return text;
+}
+
+std::string analysis_page(const std::vector<runs::AnalysisRecord>& analyses) {
+  if (analyses.empty()) throw UsageError("analysis page: expected an analysis or more, got none");
+  using nlohmann::json;
+  const std::string title = analysis_detail::title_of(analyses);
+  json data{{"title", title}, {"analyses", json::array()}, {"sections", json::array()}};
+  std::string summary;
+  for (const runs::AnalysisRecord& analysis : analyses) {
+    data["analyses"].push_back(analysis_detail::analysis_object(analysis));
+    summary += analysis_summary(analysis) + "\n";
+  }
+  for (const DepthSection& section : analysis_sections(analyses)) {
+    json charts = json::array();
+    for (const DepthChart& chart : section.charts) charts.push_back(analysis_detail::chart_object(chart));
+    data["sections"].push_back({{"id", section.id}, {"title", section.title}, {"charts", std::move(charts)}});
+  }
+  const std::string text = data.dump(-1, ' ', /*ensure_ascii=*/true, json::error_handler_t::replace);
+  return render_page(title + " - siamese", escape_json_for_script(text), summary, analysis_script_text());
+}
+
+void write_analysis_page(const std::filesystem::path& file, const std::vector<runs::AnalysisRecord>& analyses) {
+  if (is_taken(file) && !(is_file(file) && io::read_file(file).find(kPageMark) != std::string::npos)) {
+    throw UsageError(file.string() + ": exists already and is no page of an analysis; choose another place");
+  }
+  io::write_file_atomic(file, analysis_page(analyses));
+}
+
+}  // namespace siamese::report

@@ -1,0 +1,88 @@
+// The page of an analysis: charts by depth, one panel for each analysis. A colour is a name (of a stream, a length, a
+// kind of branch) in all panels of a chart; side by side they share one vertical range.
+
+const DATA = JSON.parse(document.getElementById("report-data").textContent);
+const COLORS = 8;
+const DASHES = ["", "7 3", "2 3", "10 3 2 3"];
+const ANALYSES = DATA.analyses;
+const SEVERAL = ANALYSES.length > 1;
+
+function siteTitle(analysis) {
+  return (x) => {
+    const site = analysis.sites[x];
+    if (!site) return `Site ${x}`;
+    return site.kind === "close" ? "Close" : `Site ${x} \u00b7 block ${site.block} \u00b7 ${site.kind}`;
+  };
+}
+
+// The same name has the same colour and dash, whichever analyses have it.
+function styles(chart) {
+  const names = [...new Set(chart.panels.flatMap((panel) => panel.map((line) => line.name)))];
+  return new Map(names.map((name, at) => [name, {
+    color: `var(--series-${at % COLORS})`, dash: DASHES[Math.floor(at / COLORS) % DASHES.length] }]));
+}
+
+function panelTitle(analysis) {
+  return `${analysis.scheme} \u00b7 ${analysis.run}`;
+}
+
+function depthCharts(chart) {
+  const style = styles(chart);
+  const byBlock = chart.x_label !== "site (depth)";
+  const series = chart.panels.map((panel) => panel.map((line) => ({
+    name: line.name, x: line.x, y: line.y, ...style.get(line.name), radius: 3,
+    points: chart.points && line.name !== "nothing left out", line: !chart.points || line.name === "nothing left out" })));
+  const span = xExtent(series.flat(), [], false);
+  const common = SEVERAL && span ? yExtent(series.flat(), span, chart.log, false) : null;
+  const charts = ANALYSES.map((analysis, at) => {
+    const made = createChart({
+      title: SEVERAL ? panelTitle(analysis) : chart.title, lead: SEVERAL ? null : chart.lead, height: SEVERAL ? 260 : 300,
+      xLabel: chart.x_label, logToggles: SEVERAL ? "" : "y", yLog: chart.log, inset: 6, formatX: (x) => String(x),
+      formatTitle: byBlock ? (x) => `From block ${x}` : siteTitle(analysis), empty: "Not measured for this scheme." });
+    made.update({
+      series: series[at], scales: { yLog: chart.log, yDomain: common },
+      legend: series[at].map((line) => el("span", { class: "key" }, swatch(line.color, line.dash, line.points), line.name)) });
+    return made.node;
+  });
+  if (!SEVERAL) return charts[0];
+  return el("div", { class: "card" },
+    el("div", { class: "card-head" }, el("div", {}, el("h3", {}, chart.title), el("p", { class: "card-lead" }, chart.lead))),
+    el("div", { class: "panel-grid pairs" }, charts));
+}
+
+function peakTable(analysis) {
+  const number = (text) => el("td", { class: "num" }, text);
+  const head = ["Value", "Stream", "Where", "Sample", "Position", "Channel", "Token", "Loss at mean", "Loss at zero"];
+  return el("div", { class: "card" },
+    el("div", { class: "card-head" }, el("div", {}, el("h3", {}, SEVERAL ? panelTitle(analysis) : "Largest values"),
+      el("p", { class: "card-lead" }, "Of all streams at all places; of a few channels the held-out loss with the channel set to its mean or to zero there"))),
+    analysis.peaks.length ? scrollable(el("table", { class: "data" },
+      el("thead", {}, el("tr", {}, head.map((name) => el("th", { scope: "col", class: name === "Stream" || name === "Where" ? null : "num" }, name)))),
+      el("tbody", {}, analysis.peaks.map((peak) => el("tr", {}, number(formatNumber(peak.value)), el("td", {}, el("code", {}, peak.stream)),
+        el("td", {}, siteTitle(analysis)(peak.place)), number(String(peak.sample)), number(String(peak.position)), number(String(peak.channel)),
+        number(peak.token < 0 ? MISSING : String(peak.token)), number(formatLoss(peak.loss_mean)), number(formatLoss(peak.loss_zero))))))) : emptyNote("None."));
+}
+
+function facts(analysis) {
+  const fact = (label, value) => el("div", { class: "key-number" }, el("div", { class: "label" }, label), el("div", { class: "value" }, value));
+  return el("div", { class: "card" },
+    el("div", { class: "card-head" }, el("div", {}, el("h3", {}, panelTitle(analysis)), el("p", { class: "card-lead" }, analysis.data))),
+    el("div", { class: "key-numbers" }, fact("Held-out loss", formatLoss(analysis.loss)), fact("Family", analysis.family),
+      fact("Step", formatCount(analysis.step)), fact("Parameters", formatShort(analysis.parameters)),
+      fact("Blocks", formatCount(analysis.blocks)), fact("Samples", formatCount(analysis.samples)),
+      fact(analysis.family === "lm" || analysis.family === "moe" ? "Tokens read by lenses" : "Samples read by lenses", formatCount(analysis.lens_tokens)),
+      fact("Samples of changed passes", formatCount(analysis.changed_samples))));
+}
+
+function build() {
+  const peaks = section("peaks", "Largest values", null, ANALYSES.map(peakTable));
+  const sections = DATA.sections.map((one) => [one.id, one.title, section(one.id, one.title, null, one.charts.map(depthCharts))]);
+  document.getElementById("report").append(
+    el("header", { class: "page-head" }, el("div", { class: "kicker" }, "siamese \u00b7 analysis"), el("h1", {}, DATA.title)),
+    ...ANALYSES.map(facts),
+    el("nav", { "aria-label": "Sections" }, [...sections, ["peaks", "Largest values"]].map(([id, title]) => el("a", { href: "#" + id }, title))),
+    ...sections.map(([, , node]) => node), peaks,
+    el("footer", {}, "Written by siamese; docs/analyze.md defines every number. This page is one file and asks the network for nothing."));
+}
+
+build();

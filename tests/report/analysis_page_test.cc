@@ -1,0 +1,102 @@
+// The page of an analysis: what it holds, side by side, and that no name of a run or stream leaves its place.
+#include "siamese/report/analysis_page.h"
+
+#include <filesystem>
+#include <fstream>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+#include <unistd.h>
+
+#include "siamese/base/check.h"
+#include "siamese/io/atomic_file.h"
+#include "siamese/report/analysis_charts.h"
+#include "siamese/report/assets.h"
+
+namespace siamese::report {
+namespace {
+namespace analysis_pages {
+
+using nlohmann::json;
+
+runs::AnalysisRecord analysis(const std::string& scheme, const std::vector<std::string>& streams) {
+  runs::AnalysisRecord record{.run = "runs/" + scheme, .scheme = scheme, .family = "lm", .blocks = 1, .loss = 2};
+  record.changed_loss = 2.5;
+  for (int64_t i = 0; i < 3; ++i) {
+    runs::PlaceAnalysis& place = record.places.emplace_back();
+    place.index = i;
+    place.kind = i == 0 ? "attention" : i == 1 ? "ffn" : "close";
+    place.lens.agreement = 0.25 * static_cast<double>(i + 2);
+    for (const std::string& name : streams) {
+      place.streams.push_back({.name = name, .values = {.norm = static_cast<double>(i + 1)}});
+      place.streams.back().lens.agreement = 0.125;
+    }
+    if (i < 2) place.branch = runs::BranchAnalysis{.loss_without = 3 + static_cast<double>(i)};
+  }
+  record.ranges = {{0, 1, 4.5}};
+  return record;
+}
+
+json data_of(const std::string& page) {
+  const std::string open = "<script type=\"application/json\" id=\"report-data\">";
+  const size_t from = page.find(open) + open.size();
+  return json::parse(page.substr(from, page.find("</script>", from) - from));
+}
+
+const json& chart_of(const json& data, const std::string& title) {
+  for (const json& section : data["sections"]) {
+    for (const json& chart : section["charts"]) {
+      if (chart["title"] == title) return chart;
+    }
+  }
+  throw std::runtime_error("no chart " + title);
+}
+
+TEST(AnalysisPage, HoldsTheNumbersByDepth) {
+  const json data = data_of(analysis_page({analysis("siamese", {"X", "Y"}), analysis("pre", {"h"})}));
+  EXPECT_EQ(data["title"], "2 analyses compared");
+  EXPECT_EQ(data["analyses"][1]["scheme"], "pre");
+  const json& norms = chart_of(data, "Norm")["panels"];
+  ASSERT_EQ(norms.size(), 2U);
+  EXPECT_EQ(norms[0][1], (json{{"name", "Y"}, {"x", {0, 1, 2}}, {"y", {1, 2, 3}}}));
+  EXPECT_EQ(norms[1][0]["name"], "h");
+  const json& lens = chart_of(data, "Agreement with the output")["panels"];
+  ASSERT_EQ(lens[0].size(), 3U);
+  EXPECT_EQ(lens[0][2], (json{{"name", "all streams"}, {"x", {0, 1, 2}}, {"y", {0.5, 0.75, 1}}}));
+  ASSERT_EQ(lens[1].size(), 1U);  // of one stream, all is that one
+  const json& left_out = chart_of(data, "One sublayer left out")["panels"][0];
+  EXPECT_EQ(left_out[0], (json{{"name", "attention"}, {"x", {0}}, {"y", {3}}}));
+  EXPECT_EQ(left_out[2]["y"], (json{2.5, 2.5, 2.5}));
+  EXPECT_EQ(chart_of(data, "Blocks left out")["panels"][0][0]["y"], (json{4.5}));
+  EXPECT_THROW(chart_of(data, "Mixing"), std::runtime_error);  // measured by none
+}
+
+TEST(AnalysisPage, NamesStayText) {
+  runs::AnalysisRecord hostile = analysis("</script><script>alert(1)</script>", {"<img src=x>\x1b[2J\xff"});
+  const std::string page = analysis_page({hostile});
+  EXPECT_EQ(page.find("<script>alert"), std::string::npos);
+  EXPECT_EQ(page.find("<img"), std::string::npos);
+  EXPECT_EQ(page.find('\x1b'), std::string::npos);
+  EXPECT_EQ(page.find("https://"), std::string::npos);
+  EXPECT_NE(page.find("default-src 'none'"), std::string::npos);
+  EXPECT_EQ(analysis_summary(hostile).find('\x1b'), std::string::npos);
+  EXPECT_NE(analysis_script_text().find("build();"), std::string_view::npos);
+  EXPECT_EQ(analysis_script_text().find("</script"), std::string_view::npos);
+}
+
+TEST(AnalysisPage, ReplacesOnlyItself) {
+  const std::filesystem::path file =
+      std::filesystem::temp_directory_path() / ("siamese_analysis_page_" + std::to_string(::getpid()) + ".html");
+  write_analysis_page(file, {analysis("pre", {"h"})});
+  write_analysis_page(file, {analysis("post", {"h"})});
+  EXPECT_NE(io::read_file(file).find("runs/post"), std::string::npos);
+  std::ofstream(file) << "mine";
+  EXPECT_THROW(write_analysis_page(file, {analysis("pre", {"h"})}), UsageError);
+  EXPECT_EQ(io::read_file(file), "mine");
+  std::filesystem::remove(file);
+  EXPECT_THROW(analysis_page({}), UsageError);
+}
+
+}  // namespace analysis_pages
+}  // namespace
+}  // namespace siamese::report

@@ -1,0 +1,69 @@
+#include "siamese/runs/analysis_record.h"
+
+#include <cmath>
+#include <fstream>
+
+#include "tests/runs/support.h"
+#include <nlohmann/json.hpp>
+
+namespace siamese::runs {
+namespace {
+namespace analyses {
+
+AnalysisRecord some_analysis() {
+  AnalysisRecord record{.run = "runs/x/step6", .scheme = "siamese", .family = "lm", .step = 6, .loss = 2.5};
+  PlaceAnalysis& place = record.places.emplace_back();
+  place.kind = "attention";
+  place.streams = {{.name = "X", .values = {.norm = 3, .rms = 1, .max = 9, .kurtosis = 2.5}, .gradient = 0.5}};
+  place.streams[0].lens = {.agreement = 0.25, .kl = 1.5, .distance = kNone, .loss = 4};
+  place.pairs = {{"X", "Y", -0.5}};
+  place.branch = BranchAnalysis{.input = {.rms = 1}, .output = {.rms = 2}, .loss_without = 3};
+  record.places.push_back({.index = 1, .block = 1, .kind = "close"});
+  record.ranges = {{0, 1, 2.75}};
+  record.peaks = {{.place = 1, .stream = "X", .value = -9, .sample = 1, .position = 2, .channel = 3, .token = 4}};
+  return record;
+}
+
+TEST(AnalysisRecord, IsReadAsItWasWritten) {
+  const AnalysisRecord record = some_analysis();
+  const std::string text = to_json(record);
+  const AnalysisRecord read = read_analysis(text, "here");
+  EXPECT_EQ(to_json(read), text);
+  EXPECT_EQ(read.places[0].streams[0].lens.kl, 1.5);
+  EXPECT_TRUE(std::isnan(read.places[0].streams[0].lens.distance));
+  EXPECT_EQ(read.places[0].branch->loss_without, 3);
+  EXPECT_FALSE(read.places[1].branch);
+  EXPECT_EQ(read.peaks[0].token, 4);
+  EXPECT_EQ(nlohmann::json::parse(text)["schema"], kAnalysisSchema);
+}
+
+TEST(AnalysisRecord, AWrongOneIsNamed) {
+  const auto said = [](const std::function<void(nlohmann::ordered_json&)>& spoil) {
+    auto object = nlohmann::ordered_json::parse(to_json(some_analysis()));
+    spoil(object);
+    return error_of([&] { read_analysis(object.dump(), "a.json"); });
+  };
+  expect_said(said([](auto& object) { object["schema"] = 2; }), "a.json: schema: expected 1");
+  expect_said(said([](auto& object) { object["kind"] = "run"; }), "kind: expected 'analysis'");
+  expect_said(said([](auto& object) { object["loss"] = "low"; }), "loss: expected a number");
+  expect_said(said([](auto& object) { object.erase("ranges"); }), "ranges: expected a list");
+  expect_said(said([](auto& object) { object["extra"] = 1; }), "unknown key 'extra'");
+  expect_said(said([](auto& object) { object["places"][0]["streams"][0].erase("gradient"); }),
+              "places[0]: streams[0]: gradient");
+  expect_said(said([](auto& object) { object["places"][0]["branch"] = 3; }),
+              "places[0]: branch: expected a JSON object");
+  expect_said(said([](auto& object) { object["places"][0]["schema"] = 1; }), "unknown key 'schema'");
+  expect_said(error_of([] { read_analysis("[]", "a.json"); }), "a.json");
+}
+
+class AnalysisFolder : public FolderTest {};
+
+TEST_F(AnalysisFolder, IsReadByItsName) {
+  std::ofstream(folder_ / kAnalysisFile) << to_json(some_analysis());
+  EXPECT_EQ(read_analysis_file(folder_).scheme, "siamese");
+  expect_said(error_of([&] { read_analysis_file(folder_ / "none"); }), "none/analysis.json");
+}
+
+}  // namespace analyses
+}  // namespace
+}  // namespace siamese::runs
