@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "siamese/base/enum_text.h"
 #include "siamese/config/use.h"
@@ -72,6 +73,9 @@ struct ModelConfig {
   double drop_path = 0;
   double label_dropout = 0.1;
   bool learn_sigma = true;
+  // No key: factors on what the branches of each block write, in every pass that is given none (StackOptions); empty:
+  // none. A model as it is in the middle of a residual warm-up is built with those of its step.
+  std::vector<double> branch_scales = {};
 
   template <class Self, class Visit>
   static void fields(Self& self, Visit&& visit) {

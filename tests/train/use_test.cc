@@ -164,6 +164,8 @@ const std::vector<Key>& table() {
       {"train.z_loss", "0.1", "lm moe"},
       {"train.balance_loss", "0.1", "moe"},
       {"train.router_z_loss", "0.1", "moe"},
+      {"train.residual_warmup", "linear"},
+      {"train.residual_warmup_steps", "7", "", {"train.residual_warmup=linear"}},
       {"train.ema", "0.9"},
       {"train.eval_every", "5"},
       {"train.checkpoint_every", "5"},
