@@ -25,6 +25,7 @@ inline config::Use for_text() { return for_family({Family::lm, Family::moe}); }
 inline config::Use for_images() { return for_family({Family::vit, Family::dit}); }
 config::Use for_context();
 config::Use for_rope();
+config::Use for_pointwise();
 
 // Chances in training, in every family (dropping.h).
 struct DropoutConfig {
@@ -60,6 +61,7 @@ struct ModelConfig {
   bool qkv_bias = false;
   nn::NormKind norm = nn::NormKind::rms;
   double norm_eps = 1e-5;
+  double norm_alpha = 0.5;
   AttentionNormChoice attention_norm = AttentionNormChoice::scheme;
   int64_t experts = 8;
   int64_t experts_per_token = 2;
@@ -95,10 +97,11 @@ struct ModelConfig {
     visit("rope_theta", self.rope_theta, {"base of the rotary frequencies", for_rope()});
     visit("rope_scaling", self.rope_scaling,
           {"rotary frequencies for a longer context: none, llama3(factor=8, context=8192) or yarn(...)", for_rope()});
-    visit("bias", self.bias, "biases in linear layers and LayerNorm");
+    visit("bias", self.bias, "biases in linear layers and in norms but RMSNorm");
     visit("qkv_bias", self.qkv_bias, {"biases of q, k and v alone", config::without("model.bias")});
     visit("norm", self.norm, "kind of norm");
     visit("norm_eps", self.norm_eps, "added inside the root of every norm");
+    visit("norm_alpha", self.norm_alpha, {"factor inside tanh or erf at the start; it is learned", for_pointwise()});
     visit("attention_norm", self.attention_norm, "norms on q, k, v; scheme = what the residual scheme asks for");
     visit("experts", self.experts, {"experts of a block", for_family({Family::moe})});
     visit("experts_per_token", self.experts_per_token, {"experts that a token is sent to", for_family({Family::moe})});
@@ -125,7 +128,7 @@ struct ModelConfig {
   int64_t expert_count() const { return family == Family::moe ? experts : 0; }  // of a block; 0: a dense FFN
   int64_t grid() const { return image / patch; }                                // patches of a row
 
-  nn::NormSpec norm_spec() const { return {.kind = norm, .eps = norm_eps, .bias = bias}; }
+  nn::NormSpec norm_spec() const { return {.kind = norm, .eps = norm_eps, .bias = bias, .alpha = norm_alpha}; }
 };
 
 // What the data says of itself; 0 = the model has to say.

@@ -258,6 +258,10 @@ Upcycled upcycle(const LoadedModel& source, const std::string& scheme) {
     throw UsageError(source.checkpoint.string() + ": upcycling starts from a Pre-Norm model; this one is " +
                      before.residual);
   }
+  if (before.norm_spec().pointwise()) {
+    throw UsageError(source.checkpoint.string() + ": upcycling needs norms of which a second changes nothing, rms or " +
+                     "layer; model.norm of this one is " + std::string(enum_text(before.norm)));
+  }
   Upcycled result;
   result.config = source.config;
   result.config.model.residual = residual::canonical_scheme(scheme);

@@ -83,6 +83,7 @@ const std::vector<Key>& table() {
       {"model.qkv_bias", "true"},
       {"model.norm", "layer"},
       {"model.norm_eps", "1e-3"},
+      {"model.norm_alpha", "0.3", "", {"model.norm=dyt"}},
       {"model.attention_norm", "qk"},
       {"model.experts", "4", "moe"},
       {"model.experts_per_token", "3", "moe"},
