@@ -40,7 +40,8 @@ void expect_none(const char* what, const MaybeTensor& given, Family family) {
 
 }  // namespace
 
-EngineModel::EngineModel(const std::string& config, int64_t least_context) : config_(stored_config(config).model) {
+EngineModel::EngineModel(const std::string& config, int64_t least_context, const std::vector<double>& branch_scales)
+    : config_(stored_config(config).model) {
   constexpr int64_t kMostContext = int64_t{1} << 24;
   nn::expect_that(least_context >= 0 && least_context <= kMostContext, "context",
                   "0 to " + std::to_string(kMostContext), least_context);
@@ -51,6 +52,10 @@ EngineModel::EngineModel(const std::string& config, int64_t least_context) : con
     }
     config_.context = least_context;
   }
+  const auto scales = static_cast<int64_t>(branch_scales.size());
+  nn::expect_that(scales == 0 || scales == config_.blocks, "branch_scales",
+                  "none or one for each of " + std::to_string(config_.blocks) + " blocks", scales);
+  config_.branch_scales = branch_scales;
   model_ = models::make_model(config_, {}, 0, at::kMeta);
 }
 

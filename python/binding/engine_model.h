@@ -32,8 +32,9 @@ struct Asked {
 class EngineModel {
  public:
   // `config`: resolved. `least_context`: of a model with rotary positions, which may see more than it was trained with.
-  // A model whose scheme is written in Python is made under a PythonSchemeGuard.
-  EngineModel(const std::string& config, int64_t least_context);
+  // A model whose scheme is written in Python is made under a PythonSchemeGuard. `branch_scales`: of every pass
+  // (models::StackOptions), for a checkpoint in the middle of a residual warm-up.
+  EngineModel(const std::string& config, int64_t least_context, const std::vector<double>& branch_scales = {});
 
   at::Tensor forward(const Tensors& parameters, const TensorsByName& buffers, const at::Tensor& x,
                      const MaybeTensor& timesteps, const MaybeTensor& labels) const;

@@ -36,10 +36,10 @@ NamedTensors fresh_model(const std::string& text, py::object verbs) {
   return tensors_of(*models::make_model(config.model, config.init, config.train.seed));
 }
 
-std::tuple<std::string, NamedTensors, int64_t> load_model(const std::string& path, bool averaged) {
+std::tuple<std::string, NamedTensors, int64_t, std::vector<double>> load_model(const std::string& path, bool averaged) {
   const auto loaded = train::load_model(path, averaged ? train::Weights::averaged : train::Weights::trained, at::kFloat,
                                         0, at::Device(at::kCPU));
-  return {train::config_text(loaded.config), tensors_of(*loaded.model), loaded.step};
+  return {train::config_text(loaded.config), tensors_of(*loaded.model), loaded.step, loaded.branch_scales};
 }
 
 void save_model(const std::string& text, const TensorsByName& tensors, const std::string& folder, bool overwrite) {
@@ -53,9 +53,10 @@ void save_model(const std::string& text, const TensorsByName& tensors, const std
   train::save_weights(folder, config, *model, overwrite);
 }
 
-std::unique_ptr<EngineModel> bound_model(const std::string& config, int64_t least_context, py::object verbs) {
+std::unique_ptr<EngineModel> bound_model(const std::string& config, int64_t least_context, py::object verbs,
+                                         const std::vector<double>& branch_scales) {
   const PythonSchemeGuard scheme(std::move(verbs));
-  return std::make_unique<EngineModel>(config, least_context);
+  return std::make_unique<EngineModel>(config, least_context, branch_scales);
 }
 
 double weight_of(const std::string& name, double value) {
@@ -114,7 +115,8 @@ std::vector<std::vector<int64_t>> generate(const EngineModel& model, const Tenso
 void add_models(py::module_& module) {
   using no_gil = py::call_guard<py::gil_scoped_release>;
   py::class_<EngineModel>(module, "EngineModel")
-      .def(py::init(&bound_model), py::arg("config"), py::arg("least_context"), py::arg("verbs") = py::none())
+      .def(py::init(&bound_model), py::arg("config"), py::arg("least_context"), py::arg("verbs") = py::none(),
+           py::arg("branch_scales") = std::vector<double>())
       .def("forward", &EngineModel::forward, py::arg("parameters"), py::arg("buffers"), py::arg("x"),
            py::arg("timesteps"), py::arg("labels"), no_gil())
       .def("hidden", &EngineModel::hidden, py::arg("parameters"), py::arg("buffers"), py::arg("x"), no_gil())

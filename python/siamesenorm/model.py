@@ -61,10 +61,12 @@ class Model(Node):
         device: torch.device | str | None,
         dtype: torch.dtype | None,
         scheme: Scheme | None = None,
+        branch_scales: Sequence[float] = (),
     ) -> None:
         self._text = text
         self._context = context
         self.scheme = scheme
+        self.branch_scales = list(branch_scales)
         self._bind()
         self.config: dict[str, Any] = binding().config_dict(text)
         self.family: str = self.config["model"]["family"]
@@ -82,7 +84,7 @@ class Model(Node):
     def _bind(self) -> None:
         """The engine's side: shapes only, so it is made again for a copy."""
         verbs = None if self.scheme is None else Verbs(self.scheme)
-        self._engine = binding().EngineModel(self._text, self._context, verbs)
+        self._engine = binding().EngineModel(self._text, self._context, verbs, self.branch_scales)
 
     def _values(self) -> list[Tensor]:
         return [tensor_at(self, path) for path in self._paths]
@@ -181,12 +183,14 @@ def load(
     """The model of a run directory (its latest checkpoint) or of a checkpoint, whatever its family.
 
     averaged: the moving average of the weights instead (train.ema). context: a model with rotary positions may see
-    more tokens than it was trained with. `model.step` is where the run was.
+    more tokens than it was trained with. `model.step` is where the run was. Of a checkpoint in the middle of a residual
+    warm-up (train.residual_warmup), `model.branch_scales` are the factors of its blocks at that step: every pass has
+    them, as `siamese eval` does. Else it is empty.
     """
-    text, tensors, step = binding().load_model(str(path), averaged)
+    text, tensors, step, branch_scales = binding().load_model(str(path), averaged)
     model = Model.__new__(Model)
     Node.__init__(model)
-    model._build(text, tensors, context, device, dtype)
+    model._build(text, tensors, context, device, dtype, branch_scales=branch_scales)
     model.step = step
     return model.eval()
 
@@ -200,6 +204,8 @@ def save(model: Model, folder: str | Path, *, overwrite: bool = False) -> None:
     if model.scheme is not None:
         name = type(model.scheme).__name__
         raise UsageError(f"save: expected a scheme of the engine, got {name}, in Python: torch.save its state_dict()")
+    if model.branch_scales:
+        raise UsageError("save: expected a model past its residual warm-up: its weights alone are another model")
     tensors = {name: tensor_at(model, tuple(name.split("."))) for name in _names(model)}
     plain = {name: value.detach().cpu().contiguous() for name, value in tensors.items()}
     binding().save_model(model._text, plain, str(folder), overwrite)

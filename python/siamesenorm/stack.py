@@ -107,7 +107,8 @@ class ResidualStack(nn.Module):
     scheme: the text of one of the engine's schemes ("pre", "siamese(x=hybrid)"), or a class derived from `Scheme`, or
     a function (width, blocks) that makes one.
     width, blocks: of the streams; number of blocks.
-    norm, eps, bias: "rms" or "layer"; added inside the root of every norm; whether norms have a shift.
+    norm, eps, bias: "rms", "layer", or the element-wise "dyt" and "derf"; added inside the root of every norm; whether
+    norms but RMSNorm have a shift.
     modulated: the caller scales and shifts what `read` returns and brings a final norm of its own (DiT).
     causal: a token may not see those after it: a scheme that looks across the tokens of a sample (mv_split) is refused.
     seed: of what starts at random. device, dtype: float32 and bfloat16 are served by fused kernels where there is one.

@@ -164,6 +164,14 @@ def test_other_schemes_are_refused_in_one_line(text: str, words: str) -> None:
     assert "\n" not in str(refused.value)
 
 
+@pytest.mark.parametrize("norm", ["dyt", "derf"])
+def test_other_norms_are_refused_in_one_line(norm: str) -> None:
+    code = modelling()
+    with pytest.raises(ValueError, match=f"model.norm: expected rms or layer, got '{norm}'") as refused:
+        code.SiameseForCausalLM(code.SiameseConfig(model={**SMALL, "norm": norm}))
+    assert "\n" not in str(refused.value)
+
+
 def test_learned_positions_end() -> None:
     with pytest.raises(ValueError, match="at most 16 tokens, got 17"):
         build("pre, as GPT-2")(torch.zeros(1, 17, dtype=torch.long))

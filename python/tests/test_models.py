@@ -102,6 +102,28 @@ def test_fresh_weights_are_those_of_a_run(tiny, tmp_path):
         assert torch.equal(value, trained[name]), name
 
 
+def test_in_the_middle_of_a_residual_warm_up(tiny, binary, tmp_path):
+    """Loaded as the engine evaluates it: with the factors of its step."""
+    warm_up = {"train__residual_warmup": "linear", "train__residual_warmup_steps": 8}
+    sn.train(tiny, out=tmp_path / "run", progress=False, train__steps=4, **warm_up)
+    model = sn.load(tmp_path / "run")
+    blocks = model.config["model"]["blocks"]
+    assert len(model.branch_scales) == blocks and model.branch_scales[-1] == 0.5
+    tokens = torch.arange(10).reshape(2, 5)
+    binding().save_tensors(str(tmp_path / "in.safetensors"), {"tokens": tokens})
+    command = [binary, "probe", str(tmp_path / "run"), "--inputs", str(tmp_path / "in.safetensors"), "--out",
+               str(tmp_path / "out.safetensors")]  # fmt: skip
+    subprocess.run(command, check=True, capture_output=True)
+    output = model(tokens).detach()
+    assert torch.allclose(output, read(tmp_path / "out.safetensors")["output"], rtol=0, atol=1e-5)
+    model.branch_scales = []
+    model._bind()
+    assert not torch.allclose(output, model(tokens).detach(), rtol=0, atol=1e-3)  # whole branches
+    model = sn.load(tmp_path / "run")
+    with pytest.raises(sn.UsageError, match="residual warm-up"):
+        sn.save(model, tmp_path / "saved")
+
+
 @pytest.mark.parametrize("family", FAMILIES)
 def test_losses_and_recomputation(family, fixtures):
     model = sn.load(fixtures / family).train()

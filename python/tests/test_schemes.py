@@ -90,6 +90,25 @@ def test_layer_norm_equation():
     testing.check_scheme("siamese", lambda x, s, p: siamese(x, s, p, norm=testing.layer_norm), norm="layer")
 
 
+def dyt(x, name, p):
+    return p[f"{name}.weight"] * torch.tanh(p[f"{name}.alpha"] * x)
+
+
+def derf(x, name, p):
+    return p[f"{name}.weight"] * torch.erf(p[f"{name}.alpha"] * x + p[f"{name}.shift"]) + p[f"{name}.bias"]
+
+
+@pytest.mark.parametrize(("norm", "bias", "function"), [("dyt", False, dyt), ("derf", True, derf)])
+def test_element_wise_norms(norm, bias, function):
+    def sandwich(x, sublayers, p):
+        for i, sublayer in enumerate(sublayers):
+            at = testing.junction_name(i)
+            x = x + function(sublayer(function(x, f"{at}.input_norm", p)), f"{at}.output_norm", p)
+        return function(x, "close.norm", p)
+
+    testing.check_scheme("sandwich", sandwich, norm=norm, bias=bias)
+
+
 def test_a_wrong_equation_is_found():
     with pytest.raises(AssertionError, match="output"):
         testing.check_scheme("siamese", pre_of_siamese)

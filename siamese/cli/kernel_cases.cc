@@ -15,6 +15,7 @@
 #include "siamese/ops/linear.h"
 #include "siamese/ops/modulate.h"
 #include "siamese/ops/norm.h"
+#include "siamese/ops/pointwise_norm.h"
 #include "siamese/ops/reduce.h"
 #include "siamese/ops/rope.h"
 #include "siamese/ops/stream_attend.h"
@@ -219,6 +220,14 @@ Operation layer_norm(const Shape& shape) {
           }};
 }
 
+Operation derf(const Shape& shape) {
+  const Tensors inputs = {leaf({shape.rows, shape.cols}), leaf({1}), leaf({1}), leaf({shape.cols}), leaf({shape.cols})};
+  return {"derf", {1, 1}, {2, 1}, inputs, [inputs] {
+            return Tensors{ops::pointwise_norm(ops::PointwiseFunction::erf, inputs[0], inputs[1], inputs[2], inputs[3],
+                                               inputs[4])};
+          }};
+}
+
 Operation swiglu(const Shape& shape) {
   const Tensors inputs = {leaf({shape.rows, 2 * shape.cols})};
   return {"swiglu", {2, 1}, {3, 2}, inputs, [inputs] {
@@ -344,7 +353,7 @@ std::vector<std::function<KernelCase()>> kernel_cases(int64_t rows, int64_t cols
   std::vector<std::function<KernelCase()>> cases;
   for (auto* const make :
        {&of::pre, &of::siamese_post, &of::siamese_hybrid, &of::post, &of::peri, &of::gated, &of::stream_attend,
-        &of::depth_attend, &of::rms_norm, &of::layer_norm, &of::swiglu, &of::gelu, &of::rope, &of::modulate}) {
+        &of::depth_attend, &of::rms_norm, &of::layer_norm, &of::derf, &of::swiglu, &of::gelu, &of::rope, &of::modulate}) {
     const of::Shape whole = make == &of::gated ? of::whole_samples(shape) : shape;
     cases.push_back([make, whole] { return of::forward_case(make(whole), whole.elements()); });
     cases.push_back([make, whole] { return of::backward_case(make(whole), whole.elements()); });

@@ -151,7 +151,12 @@ class Reading {
     if (of_qkv && !elsewhere) tell("qkv_bias", true);
     bool of_norms = false;
     for (const auto& [name, shape] : shapes_.shapes) of_norms = of_norms || name.ends_with("norm.bias");
-    // Without biases, both kinds of norm have the same tensors.
+    const auto has = [&](std::string_view ending) {
+      return std::any_of(shapes_.shapes.begin(), shapes_.shapes.end(),
+                         [&](const auto& entry) { return std::string_view(entry.first).ends_with(ending); });
+    };
+    if (has("norm.alpha")) return tell("norm", has("norm.shift") ? nn::NormKind::derf : nn::NormKind::dyt);
+    // Without biases, RMSNorm and LayerNorm have the same tensors.
     if (bias) tell("norm", of_norms ? nn::NormKind::layer : nn::NormKind::rms);
   }
 

@@ -148,6 +148,10 @@ void check_export(Layout layout, const models::ModelConfig& config) {
   for (const Setting& setting : table.fixed) {
     if (!means(values, setting)) throw UsageError(expectation(values, setting, layout));
   }
+  if (layout != Layout::siamese && config.norm_spec().pointwise()) {
+    throw UsageError("model.norm: expected rms or layer for layout " + std::string(enum_text(layout)) + ", got " +
+                     std::string(enum_text(config.norm)) + ": it has no names for what it learns");
+  }
   const std::string_view scheme = std::string_view(config.residual).substr(0, config.residual.find('('));
   if (!table.schemes.empty() && std::ranges::find(table.schemes, scheme) == table.schemes.end()) {
     throw UsageError("model.residual: expected " + join({table.schemes.begin(), table.schemes.end()}, " or ") +
@@ -191,7 +195,7 @@ namespace {
 bool is_of_the_function(std::string_view key, const models::ModelConfig& saved, const models::ModelConfig& now) {
   if (key == "context") return saved.positions != models::Positions::rope;  // no more than how much is seen at once
   if (key == "label_dropout") return (saved.label_dropout > 0) != (now.label_dropout > 0);
-  return key != "drop_path" && !key.starts_with("dropout.");
+  return key != "drop_path" && key != "norm_alpha" && !key.starts_with("dropout.");
 }
 
 }  // namespace

@@ -77,7 +77,8 @@ std::unique_ptr<Stack> make_stack(const nn::Scope& root, const ModelConfig& conf
                                                  .blocks = config.blocks,
                                                  .norm = config.norm_spec(),
                                                  .modulated = config.modulated(),
-                                                 .causal = config.causal()});
+                                                 .causal = config.causal()},
+                                 config.branch_scales);
 }
 
 double matrix_elements(const nn::Parameters& parameters, std::string_view prefix) {

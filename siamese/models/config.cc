@@ -65,6 +65,7 @@ void check_ranges(const ModelConfig& config) {
   require_number("label_dropout", config.label_dropout, "a share from 0 to below 1", share);
   const auto positive = [](double value) { return value > 0; };
   require_number("norm_eps", config.norm_eps, "a number > 0", positive);
+  require_number("norm_alpha", config.norm_alpha, "a number > 0", positive);
   require_number("rope_theta", config.rope_theta, "a number > 0", positive);
 }
 
@@ -150,6 +151,8 @@ config::Use with_rope_scaling() {
   use.excluded = true;
   return use;
 }
+
+config::Use for_pointwise() { return config::for_values("model.norm", {nn::NormKind::dyt, nn::NormKind::derf}); }
 
 void resolve(ModelConfig& config, const DataSizes& data) {
   config.residual = residual::canonical_scheme(config.residual);

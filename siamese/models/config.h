@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "siamese/base/enum_text.h"
 #include "siamese/config/use.h"
@@ -26,6 +27,7 @@ inline config::Use for_images() { return for_family({Family::vit, Family::dit});
 config::Use for_context();
 config::Use for_rope();
 config::Use with_rope_scaling();
+config::Use for_pointwise();
 
 // Chances in training, in every family (dropping.h).
 struct DropoutConfig {
@@ -63,6 +65,7 @@ struct ModelConfig {
   bool qkv_bias = false;
   nn::NormKind norm = nn::NormKind::rms;
   double norm_eps = 1e-5;
+  double norm_alpha = 0.5;
   AttentionNormChoice attention_norm = AttentionNormChoice::scheme;
   nn::ValueResidual value_residual = nn::ValueResidual::none;
   int64_t depth_attention_stride = 0;
@@ -79,6 +82,9 @@ struct ModelConfig {
   double drop_path = 0;
   double label_dropout = 0.1;
   bool learn_sigma = true;
+  // No key: factors on what the branches of each block write, in every pass that is given none (StackOptions); empty:
+  // none. A model as it is in the middle of a residual warm-up is built with those of its step.
+  std::vector<double> branch_scales = {};
 
   template <class Self, class Visit>
   static void fields(Self& self, Visit&& visit) {
@@ -104,10 +110,11 @@ struct ModelConfig {
     visit("rope_scaling_layers", self.rope_scaling_layers,
           {"which blocks rope_scaling is for: all, or those that see all tokens (window_pattern)", for_rope(),
            with_rope_scaling()});
-    visit("bias", self.bias, "biases in linear layers and LayerNorm");
+    visit("bias", self.bias, "biases in linear layers and in norms but RMSNorm");
     visit("qkv_bias", self.qkv_bias, {"biases of q, k and v alone", config::without("model.bias")});
     visit("norm", self.norm, "kind of norm");
     visit("norm_eps", self.norm_eps, "added inside the root of every norm");
+    visit("norm_alpha", self.norm_alpha, {"factor inside tanh or erf at the start; it is learned", for_pointwise()});
     visit("attention_norm", self.attention_norm, "norms on q, k, v; scheme = what the residual scheme asks for");
     visit("value_residual", self.value_residual, "mixes the values of block 0 into those of the later ones");
     visit("depth_attention_stride", self.depth_attention_stride,
@@ -147,7 +154,7 @@ struct ModelConfig {
   bool scales_rope(int64_t block) const { return rope_scaling_layers == RopeScalingLayers::all || !slides(block); }
   nn::ValueMixing value_mixing() const { return {value_residual, depth_attention_stride, depth_attention_recent}; }
 
-  nn::NormSpec norm_spec() const { return {.kind = norm, .eps = norm_eps, .bias = bias}; }
+  nn::NormSpec norm_spec() const { return {.kind = norm, .eps = norm_eps, .bias = bias, .alpha = norm_alpha}; }
 };
 
 // What the data says of itself; 0 = the model has to say.

@@ -39,7 +39,9 @@ std::string_view in_blocks(std::string_view name) {
 }  // namespace
 
 ModelPart part_of(const nn::Parameter& parameter) {
-  if (parameter.kind == nn::ParameterKind::norm) return ModelPart::norm;
+  // What dyt and derf learn beside gain and shift is a scalar of the norm.
+  const bool of_norm = parameter.name.ends_with("norm.alpha") || parameter.name.ends_with("norm.shift");
+  if (parameter.kind == nn::ParameterKind::norm || of_norm) return ModelPart::norm;
   const std::string_view inside = in_blocks(parameter.name);
   const auto find = [](const auto& list, std::string_view name) {
     const auto found = std::find_if(std::begin(list), std::end(list),

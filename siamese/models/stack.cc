@@ -8,6 +8,7 @@
 #include <c10/core/GradMode.h>
 #include <torch/csrc/autograd/function.h>
 
+#include "siamese/base/check.h"
 #include "siamese/models/recompute.h"
 #include "siamese/nn/expect.h"
 #include "siamese/ops/operand.h"
@@ -15,8 +16,34 @@
 
 namespace siamese::models {
 
-Stack::Stack(const nn::Scope& scope, const std::string& scheme, const residual::Build& build)
-    : scope_(scope), modulated_(build.modulated) {
+namespace stack_detail {
+
+// The same sublayers with a further factor in their gates. Where a branch has none it becomes one number for each
+// sample in the type of the streams, which their fused pass takes as it is (residual/pass.h); 1 leaves the branch
+// alone.
+Sublayer scaled(const Sublayer& sublayer, const std::vector<double>& scales, const at::TensorOptions& streams) {
+  return [=](const residual::Site& site, const at::Tensor& input, const std::vector<at::Tensor>& conditions,
+             const std::vector<at::Tensor>& carry) {
+    SublayerOutput output = sublayer(site, input, conditions, carry);
+    const double scale = scales[static_cast<size_t>(site.block)];
+    if (scale == 1) return output;
+    at::Tensor& gate = output.branch.gate;
+    if (gate.defined()) {
+      gate = gate * scale;
+      return output;
+    }
+    std::vector<int64_t> each_sample(static_cast<size_t>(output.branch.value.dim()), 1);
+    each_sample[0] = output.branch.value.size(0);
+    gate = at::full(each_sample, scale, streams);
+    return output;
+  };
+}
+
+}  // namespace stack_detail
+
+Stack::Stack(const nn::Scope& scope, const std::string& scheme, const residual::Build& build,
+             std::vector<double> branch_scales)
+    : scope_(scope), modulated_(build.modulated), branch_scales_(std::move(branch_scales)) {
   const auto parts = std::make_shared<Parts>();
   parts->topology = residual::make_topology(scheme, scope, build);
   for (int64_t index = 0; index < 2 * build.blocks; ++index) {
@@ -139,6 +166,12 @@ void Stack::watch(const residual::Streams& streams, size_t first, const StackOpt
 
 StackOutput Stack::operator()(const at::Tensor& embedding, const Sublayer& sublayer, const StackOptions& options,
                               const std::vector<at::Tensor>& conditions) const {
+  const std::vector<double>& scales = options.branch_scales.empty() ? branch_scales_ : options.branch_scales;
+  if (!scales.empty() && 2 * scales.size() != sites().size()) {
+    throw UsageError("branch_scales: expected " + std::to_string(sites().size() / 2) + ", one for each block, got " +
+                     std::to_string(scales.size()));
+  }
+  const Sublayer compute = scales.empty() ? sublayer : stack_detail::scaled(sublayer, scales, embedding.options());
   StackOutput output;
   Passing passing{parts_->topology->open(embedding), {}};
   residual::Streams& streams = passing.streams;
@@ -155,8 +188,8 @@ StackOutput Stack::operator()(const at::Tensor& embedding, const Sublayer& subla
   for (size_t first = change != nullptr ? change->first_site() : 0; first < sites().size(); first += length) {
     const size_t last = std::min(sites().size(), first + length);
     watch(streams, first, options);
-    passing = recomputes ? run_recomputed(passing, first, last, sublayer, conditions, options.recorder, output.beside)
-                         : parts_->run(std::move(passing), first, last, sublayer, conditions, options.recorder,
+    passing = recomputes ? run_recomputed(passing, first, last, compute, conditions, options.recorder, output.beside)
+                         : parts_->run(std::move(passing), first, last, compute, conditions, options.recorder,
                                        output.beside, change);
   }
   if (change != nullptr) streams = change->between(sites().size(), std::move(streams));

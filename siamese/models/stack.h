@@ -37,6 +37,9 @@ struct StackOutput {
 struct StackOptions {
   int64_t recompute_every = 0;             // blocks per recomputed segment; 0 keeps all activations
   residual::Recorder* recorder = nullptr;  // sees the first pass, never a recomputation
+  // A factor for each block on what its branches write, beside their own gates and where those act; empty: the stack's
+  // own. The residual warm-up of training (train/residual_warmup.h).
+  std::vector<double> branch_scales = {};
   // Called in backward, on its thread, once the gradients of all parameters of this block and of those after it are
   // complete: block by block towards the first, which is not told; where blocks are recomputed, segment by segment.
   std::function<void(int64_t block)> passed = {};
@@ -46,7 +49,9 @@ struct StackOptions {
 class Stack {
  public:
   // Junctions are named by residual::junction_name, what the scheme has at the two ends `open` and `close`.
-  Stack(const nn::Scope& scope, const std::string& scheme, const residual::Build& build);
+  // `branch_scales`: of a pass whose options say none; empty: every branch is written as it is.
+  Stack(const nn::Scope& scope, const std::string& scheme, const residual::Build& build,
+        std::vector<double> branch_scales = {});
 
   const residual::Topology& topology() const { return *parts_->topology; }
   const std::vector<residual::Site>& sites() const { return parts_->sites; }
@@ -89,6 +94,7 @@ class Stack {
 
   nn::Scope scope_;
   bool modulated_;
+  std::vector<double> branch_scales_;
   std::shared_ptr<const Parts> parts_;
 };
 

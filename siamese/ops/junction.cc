@@ -11,6 +11,7 @@
 #include "siamese/ops/junction.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "siamese/ops/gradient.h"
 #include "siamese/ops/junction_kernels.h"
@@ -254,10 +255,53 @@ TORCH_LIBRARY_FRAGMENT(siamese, library) {
               backward_part<plain_backward>, backward_part<fused_backward>, backward_part<meta_backward>);
 }
 
+// A pass with element-wise norms, taken apart: the sums are fused passes, the norms ops of their own.
+JunctionResult with_pointwise_norms(Junction j) {
+  const auto detached = [](NormStep& norm) { return std::exchange(norm, NormStep{}); };
+  if (j.branch_norm.pointwise() && j.branch.defined()) {
+    j.branch = apply(detached(j.branch_norm), j.branch.to(j.y.scalar_type()));
+  }
+  if (!j.x_norm.pointwise() && !j.y_norm.pointwise() && !j.input_norm.pointwise()) return junction(j);
+  const auto sum = [&](const at::Tensor& stream, double skip, double branch) {
+    return junction({.branch = branch != 0 ? j.branch : at::Tensor(),
+                     .x = {},
+                     .y = stream,
+                     .y_branch = branch,
+                     .y_skip = skip,
+                     .x_scale = {},
+                     .gate = branch != 0 ? j.gate : at::Tensor(),
+                     .branch_norm = branch != 0 ? j.branch_norm : NormStep{},
+                     .x_norm = {},
+                     .y_norm = {},
+                     .input_norm = {}})
+        .y;
+  };
+  JunctionResult result;
+  result.y = sum(j.y, j.y_skip, j.y_branch);
+  result.input = apply(j.y_norm, result.y);
+  if (j.x.defined()) {
+    const at::Tensor u = sum(j.x, 1, j.x_branch);
+    result.x_sum = u.detach();
+    result.x = apply(j.x_norm, u);
+    Junction merge;
+    merge.x = result.x;
+    merge.y = result.input;
+    merge.x_scale = j.x_scale;
+    result.input = junction(merge).input;
+  }
+  result.input = apply(j.input_norm, result.input);
+  if (j.input_scale != 1) result.input = result.input * j.input_scale;
+  if (j.half_input) result.input = result.input.to(at::kBFloat16);
+  return result;
+}
+
 }  // namespace junction_op
 
 JunctionResult junction(const Junction& j) {
   using namespace junction_op;
+  if (j.branch_norm.pointwise() || j.x_norm.pointwise() || j.y_norm.pointwise() || j.input_norm.pointwise()) {
+    return with_pointwise_norms(j);
+  }
   const PartScope scope("part::junction");
   static const auto op = find_op("junction", whole<record>);
   const JunctionPlan plan = plan_of(j);

@@ -1,5 +1,6 @@
 #include "siamese/ops/junction_plan.h"
 
+#include "siamese/base/check.h"
 #include "siamese/ops/arguments.h"
 
 namespace siamese::ops::junction_op {
@@ -60,6 +61,8 @@ JunctionPlan plan_of(const Junction& j) {
   plan.half_input = j.half_input;
   const std::array<const NormStep*, kNorms> norms = {&j.branch_norm, &j.x_norm, &j.y_norm, &j.input_norm};
   for (size_t norm = 0; norm < kNorms; ++norm) {
+    if (norms[norm]->pointwise())
+      throw UsageError("junction: expected RMSNorms or LayerNorms in one pass, got another");
     plan.norms[norm] = norms[norm]->present;
     plan.layer[norm] = norms[norm]->layer;
     plan.eps[norm] = norms[norm]->eps;

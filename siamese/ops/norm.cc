@@ -16,6 +16,7 @@
 #include "siamese/ops/partials.h"
 #include "siamese/ops/plain_gradient.h"
 #include "siamese/ops/pointers.h"
+#include "siamese/ops/pointwise_norm.h"
 #include "siamese/ops/scope.h"
 #include "siamese/ops/wide.h"
 
@@ -323,6 +324,10 @@ at::Tensor layer_norm(const at::Tensor& x, const at::Tensor& gain, const at::Ten
 
 at::Tensor apply(const NormStep& norm, const at::Tensor& x) {
   if (!norm.present) return x;
+  if (norm.pointwise()) {
+    const PointwiseFunction function = norm.erf ? PointwiseFunction::erf : PointwiseFunction::tanh;
+    return pointwise_norm(function, x, norm.alpha, norm.shift, norm.gain, norm.bias);
+  }
   Arguments("rms_norm", "x", x).require(norm.layer || !norm.bias.defined(), "bias", "no bias beside an RMSNorm", "one");
   return norm.layer ? layer_norm(x, norm.gain, norm.bias, norm.eps) : rms_norm(x, norm.gain, norm.eps);
 }

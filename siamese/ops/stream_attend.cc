@@ -293,6 +293,11 @@ StreamAttended stream_attend(const std::vector<at::Tensor>& streams, const at::T
 
 StreamAttended stream_attend(const std::vector<at::Tensor>& streams, const at::Tensor& branch, const at::Tensor& query,
                              double eps, const NormStep& norm) {
+  if (norm.pointwise()) {  // an op of its own
+    StreamAttended made = stream_attend(streams, branch, query, eps, {});
+    made.input = apply(norm, made.input);
+    return made;
+  }
   const PartScope scope("part::junction");
   const Tensors dense_streams = dense_once(streams);
   const auto made = stream_attend_op::Pair::apply(at::TensorList(dense_streams), as_optional(dense_once(branch)),

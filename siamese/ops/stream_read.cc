@@ -244,8 +244,9 @@ TORCH_LIBRARY_FRAGMENT(siamese, library) {
 
 StreamRead stream_read(const std::vector<at::Tensor>& streams, const at::Tensor& weights, const NormStep& norm) {
   const PartScope scope("part::junction");
-  // More streams than the kernel takes: only their sum is plain, its norm has a kernel of its own.
-  const bool norm_after = streams.size() > static_cast<size_t>(kernels::kMaxMixedStreams);
+  // More streams than the kernel takes: only their sum is plain, its norm has a kernel of its own. So has one that is
+  // element-wise.
+  const bool norm_after = norm.pointwise() || streams.size() > static_cast<size_t>(kernels::kMaxMixedStreams);
   const bool norm_within = norm.present && !norm_after;
   const Tensors dense = dense_once(streams);
   const auto made = stream_read_op::Pair::apply(

@@ -22,7 +22,8 @@ class HcJunction : public MixingJunction {
     nn::set_initial(input_mix_, [&](at::Tensor value) { value[at.index % n] = 1; });
     nn::set_initial(stream_mix_, [](at::Tensor value) { value.fill_diagonal_(1); });
     if (!options.dynamic) return;
-    stream_norm_ = nn::Norm(scope.child("stream_norm"), build.width, build.norm);
+    // Coefficients of a token may not depend on how large its streams are: a norm in the sense of the word.
+    stream_norm_ = nn::Norm(scope.child("stream_norm"), build.width, build.norm.with_statistics());
     dynamic_ = scope.child("dynamic").add("weight", ParameterKind::linear, {n + 2, build.width}, Init::zeros());
     mix_scale_ = scope.add("mix_scale", ParameterKind::scalar, {1}, {.constant = 0.01});
     output_scale_ = scope.add("output_scale", ParameterKind::scalar, {1}, {.constant = 0.01});

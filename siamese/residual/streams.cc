@@ -1,5 +1,7 @@
 #include "siamese/residual/streams.h"
 
+#include <utility>
+
 #include <ATen/ATen.h>
 
 #include "siamese/base/check.h"
@@ -48,6 +50,10 @@ Streams Streams::deferring(Pending deferred) const {
   if (pending) throw UsageError("streams: deferring: expected no pending branch, got one that was not read yet");
   const size_t count = deferred.coefficients.size();
   if (count != list.size()) streams_detail::wrong("deferring", list.size(), "coefficients", count);
+  if (deferred.output_norm.pointwise()) {
+    const at::Tensor value = deferred.branch.value.to((*this)[0].scalar_type());
+    deferred.branch.value = ops::apply(std::exchange(deferred.output_norm, {}), value);
+  }
   Streams next;
   next.rounds_input = rounds_input;
   next.list = list;

@@ -23,7 +23,8 @@ struct Branch {
 at::Tensor gated(const Branch& branch);
 
 // A deferred write: stream_i <- stream_i + coefficients[i] * gate * output_norm(value). It describes itself, so that
-// any junction can follow any other, and the next read can do all of it in one pass over memory.
+// any junction can follow any other, and the next read can do all of it in one pass over memory. An element-wise output
+// norm has nothing to share with that pass: `Streams::deferring` applies it at once.
 struct Pending {
   Branch branch;
   std::vector<double> coefficients;  // one per stream; 0 leaves the stream alone

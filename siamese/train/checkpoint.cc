@@ -17,6 +17,7 @@
 #include "siamese/train/checkpoint_shards.h"
 #include "siamese/train/config_keys.h"
 #include "siamese/train/device.h"
+#include "siamese/train/residual_warmup.h"
 #include "siamese/train/run_folder.h"
 #include "siamese/train/state_pieces.h"
 
@@ -212,8 +213,10 @@ LoadedModel load_model(const fs::path& run_or_checkpoint, Weights weights, at::S
     check_unchanged(loaded.config, state, config_file);
     loaded.step = state.step;
     loaded.tokenizer = state.tokenizer;
+    loaded.branch_scales = branch_scales(loaded.config, state.step);
   }
   models::ModelConfig shape = loaded.config.model;
+  shape.branch_scales = loaded.branch_scales;
   if (shape.positions == models::Positions::rope) shape.context = std::max(shape.context, least_context);
   loaded.model = models::make_model(shape, loaded.config.init, loaded.config.train.seed,
                                     device ? *device : device_of(loaded.config.engine), dtype);

@@ -92,6 +92,8 @@ struct LoadedModel {
   int64_t step = 0;
   std::filesystem::path checkpoint;
   std::string tokenizer;  // the hash of its tokenizer.json, as trainer.json says it; "": it does not
+  // Of a checkpoint in the middle of a residual warm-up those of its step, which the model has; else empty.
+  std::vector<double> branch_scales = {};
 };
 // The config of a run directory's latest checkpoint, or of a checkpoint.
 RunConfig load_config(const std::filesystem::path& run_or_checkpoint);

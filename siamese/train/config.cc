@@ -87,8 +87,19 @@ void check_pack(const RunConfig& config) {
           config.model.dropout.attention);
 }
 
+void check_residual_warmup(const RunConfig& config) {
+  const int64_t steps = config.train.residual_warmup_steps;
+  const bool on = config.train.residual_warmup != ResidualWarmup::none;
+  constexpr int64_t kMost = int64_t{1} << 40;
+  require(steps >= (on ? config.model.blocks : 0) && steps <= kMost, "train.residual_warmup_steps",
+          on ? "at least one for each of the " + std::to_string(config.model.blocks) + " blocks (0 = 1000 for each)"
+             : "a number >= 0",
+          steps);
+}
+
 void check(const RunConfig& config) {
   const TrainConfig& train = config.train;
+  check_residual_warmup(config);
   require(train.steps >= 1, "train.steps", "at least 1", train.steps);
   require(train.batch >= 1 && train.batch <= kMaxBatch, "train.batch", "a number of samples from 1 to 1048576",
           train.batch);
@@ -159,6 +170,9 @@ void resolve_run(RunConfig& config) {
   if (config.train.micro_batch == 0 && config.train.batch >= 1 && config.train.batch <= kMaxBatch) {
     config.train.micro_batch = lean_micro_batch(config.train.batch, config.model);
   }
+  if (config.train.residual_warmup != ResidualWarmup::none && config.train.residual_warmup_steps == 0) {
+    config.train.residual_warmup_steps = kWarmupStepsOfABlock * config.model.blocks;
+  }
   check(config);
 }
 
@@ -183,6 +197,12 @@ config::Texts use_facts(const RunConfig& config) {
 }
 
 }  // namespace
+
+config::Use with_residual_warmup() {
+  config::Use use = config::for_values("train.residual_warmup", {ResidualWarmup::none});
+  use.excluded = true;
+  return use;
+}
 
 RunConfig read_config(const config::Value& value) {
   RunConfig config = config::read_used<RunConfig>(value, resolve_run, use_facts);

@@ -18,10 +18,12 @@
 #include "siamese/ops/mode.h"
 #include "siamese/ops/operand.h"
 #include "siamese/train/optim_config.h"
+#include "siamese/train/residual_warmup.h"
 
 namespace siamese::train {
 
 inline config::Use for_moe() { return models::for_family({models::Family::moe}); }
+config::Use with_residual_warmup();
 
 struct TrainConfig {
   int64_t steps = 1000;
@@ -31,6 +33,8 @@ struct TrainConfig {
   double z_loss = 0;
   double balance_loss = 0.01;
   double router_z_loss = 0.001;
+  ResidualWarmup residual_warmup = ResidualWarmup::none;
+  int64_t residual_warmup_steps = 0;
   double ema = 0;
   int64_t eval_every = 0;
   int64_t checkpoint_every = 0;
@@ -53,6 +57,11 @@ struct TrainConfig {
     visit("z_loss", self.z_loss, {"weight of the squared log-normaliser of the head", models::for_text()});
     visit("balance_loss", self.balance_loss, {"weight of the routers' load-balancing loss", for_moe()});
     visit("router_z_loss", self.router_z_loss, {"weight of the routers' squared log-normaliser", for_moe()});
+    visit(
+        "residual_warmup", self.residual_warmup,
+        "schedule by which what the branches write grows to the whole, block by block (ProRes); none = whole at once");
+    visit("residual_warmup_steps", self.residual_warmup_steps,
+          {"steps until every block writes the whole; 0 = 1000 for each block", with_residual_warmup()});
     visit("ema", self.ema, "decay of a moving average of the weights, kept beside them; 0 = none");
     visit("eval_every", self.eval_every, "steps between evaluations; 0 = only at the end");
     visit("checkpoint_every", self.checkpoint_every, "steps between checkpoints; 0 = only at the end");

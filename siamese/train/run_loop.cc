@@ -296,6 +296,13 @@ static std::string plan_text(const RunConfig& config, int64_t samples) {
     text += fmt::format("; optim.schedule.warmup ({}) is not over before the end: the rate never stays at optim.lr",
                         config.optim.schedule.warmup);
   }
+  if (config.train.residual_warmup != ResidualWarmup::none &&
+      config.train.residual_warmup_steps >= config.train.steps) {
+    text += fmt::format(
+        "; train.residual_warmup_steps ({}) is not over before the end: the last blocks never write "
+        "the whole",
+        config.train.residual_warmup_steps);
+  }
   return text;
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <map>
 #include <optional>
 #include <span>
 
@@ -21,6 +22,7 @@
 #include "siamese/ops/reduce.h"
 #include "siamese/train/device.h"
 #include "siamese/train/freeze.h"
+#include "siamese/train/residual_warmup.h"
 #include "siamese/train/tasks.h"
 
 namespace siamese::train {
@@ -80,6 +82,17 @@ Division division_of(const RunConfig& config, const nn::GradientBuffer& gradient
   if (group == nullptr || config.engine.shard == Shard::none) return {};
   return {gradients, model.blocks_of_parameters(), group->rank(), group->size(),
           config.optim.name != OptimizerName::muon};
+}
+
+// In the middle of a residual warm-up the model as it is after `step` steps, on the same tensors, so that whatever
+// asks it gets the factors of this step; else null.
+std::unique_ptr<models::Model> model_in_warmup(const RunConfig& config, const models::Model& model, int64_t step) {
+  models::ModelConfig now = config.model;
+  now.branch_scales = branch_scales(config, step);
+  if (now.branch_scales.empty()) return nullptr;
+  std::map<std::string, at::Tensor> tensors;
+  for (const auto& tensor : models::named_values(model.parameters())) tensors[tensor.name] = tensor.value;
+  return models::make_model(now, config.init, nn::Parameters(std::move(tensors)));
 }
 
 // The numbers of a state depend on each other: one that was edited, or of another checkpoint, does not go unnoticed.
@@ -174,6 +187,7 @@ std::vector<models::Losses> Trainer::accumulate_gradients(const data::Batch& bat
     models::LossOptions options;
     options.stack.recompute_every = config_.engine.recompute;
     options.stack.recorder = first == 0 ? recorder : nullptr;
+    options.stack.branch_scales = branch_scales(config_, state_.step);
     options.normalizer = std::max(1.0, eval::total_weight(batch));
     options.share = static_cast<double>(train.micro_batch) / static_cast<double>(train.batch);
     options.z_loss = train.z_loss;
@@ -300,7 +314,8 @@ StepMetrics Trainer::step() {
 eval::Evaluation Trainer::evaluate(const std::function<void()>& alone) const {
   std::optional<WeightAverage::InUse> averaged;
   if (config_.eval.averaged) averaged.emplace(average_);
-  return eval::evaluate({.model = *model_,
+  const auto warming_up = model_in_warmup(config_, *model_, state_.step);
+  return eval::evaluate({.model = warming_up ? *warming_up : *model_,
                          .data = config_.data,
                          .held_out = *test_data_.front().batches,
                          .batch = config_.train.batch,

@@ -17,6 +17,7 @@
 #include "siamese/residual/mhc.h"
 #include "siamese/residual/mixln.h"
 #include "siamese/residual/siamese.h"
+#include "siamese/train/residual_warmup.h"
 
 namespace siamese::train {
 namespace {
@@ -247,6 +248,7 @@ std::vector<FilledParameter> fill(const models::Model& target, const nn::Paramet
 }  // namespace
 
 Upcycled upcycle(const LoadedModel& source, const std::string& scheme) {
+  if (!source.branch_scales.empty()) check_warmed_up(source.checkpoint);
   const models::ModelConfig& before = source.config.model;
   if (before.modulated()) {
     throw UsageError(source.checkpoint.string() + ": upcycling takes models of family lm, moe and vit; this one is " +
@@ -256,10 +258,17 @@ Upcycled upcycle(const LoadedModel& source, const std::string& scheme) {
     throw UsageError(source.checkpoint.string() + ": upcycling starts from a Pre-Norm model; this one is " +
                      before.residual);
   }
+  if (before.norm_spec().pointwise()) {
+    throw UsageError(source.checkpoint.string() + ": upcycling needs norms of which a second changes nothing, rms or " +
+                     "layer; model.norm of this one is " + std::string(enum_text(before.norm)));
+  }
   Upcycled result;
   result.config = source.config;
   result.config.model.residual = residual::canonical_scheme(scheme);
   result.config.init.from.clear();  // what the source itself began with does not fit the new scheme
+  // Its branches are written whole: another warm-up would begin by leaving them out.
+  result.config.train.residual_warmup = ResidualWarmup::none;
+  result.config.train.residual_warmup_steps = 0;
   const SchemeRule& rule = rule_for(result.config.model.residual, before.blocks);
   check_attention_norms(before, result.config.model);
   const nn::Parameters& parameters = source.model->parameters();

@@ -3,6 +3,7 @@
 #include <set>
 
 #include "tests/formats/support.h"
+#include "tests/support/errors.h"
 
 namespace siamese::formats {
 namespace {
@@ -268,6 +269,34 @@ TEST_F(Settings, MetadataMakesAFileStandAlone) {
       },
       {"metadata model", "expected a map"});
   expect_refused<DataError>([&] { said_by_metadata(stored(sample.ours, {{"model", "a: b: c"}})); }, {"metadata model"});
+}
+
+TEST_F(Settings, ElementWiseNormsAreOursAlone) {
+  for (const nn::NormKind kind : {nn::NormKind::dyt, nn::NormKind::derf}) {
+    const std::string name(enum_text(kind));
+    for (const Sample& sample : all_samples()) {
+      models::ModelConfig config = sample.config;
+      config.norm = kind;
+      EXPECT_NO_THROW(check_export(Layout::siamese, config));
+      testing::expect_error<UsageError>(
+          [&] { check_export(sample.layout, config); },
+          {"model.norm", "layout " + std::string(enum_text(sample.layout)), "got " + name});
+    }
+    models::ModelConfig config;
+    config.residual = "pre";
+    config.vocab = 19;
+    config.norm = kind;
+    models::resolve(config, {});
+    testing::expect_error<UsageError>([&] { check_export(Layout::hf, config); }, {"model.norm", "layout hf", name});
+    Tensors tensors;  // without a word beside them
+    for (const auto& tensor : models::tensor_list(config)) {
+      tensors.push_back({tensor.name, at::zeros(tensor.value.sizes())});
+    }
+    const models::ModelConfig told = inferred(
+        stored(tensors), Layout::siamese,
+        {{"residual", "pre"}, {"norm_eps", "1e-5"}, {"ffn", "swiglu"}, {"heads", "4"}, {"rope_theta", "10000"}});
+    EXPECT_EQ(told.norm, kind);
+  }
 }
 
 }  // namespace

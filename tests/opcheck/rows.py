@@ -40,6 +40,27 @@ def norm_cases():
         yield "layer_norm_backward", layer_backward
 
 
+def pointwise_norm_cases():
+    for dtype, (strided, affine, shifted, erf) in typed(((True, True, True, True), (False, True, False, False), (False, False, True, True))):
+        make = dict(dtype=dtype, strided=strided, grad=True)
+
+        def pointwise(make=make, dtype=dtype, affine=affine, shifted=shifted, erf=erf):
+            one = dict(dtype=dtype, grad=True)
+            extra = [tensor(7, **one) if affine else None for _ in range(2)]
+            return (tensor(2, 3, 7, **make), tensor(1, **one), tensor(1, **one) if shifted else None, *extra, erf)
+
+        def forward(pointwise=pointwise):
+            return detached(pointwise())
+
+        def backward(pointwise=pointwise, affine=affine, shifted=shifted):
+            x, alpha, shift, gain, _, erf = detached(pointwise())
+            return (torch.randn_like(x), x, alpha, shift, gain, erf, [True, shifted, shifted, affine, affine])
+
+        yield "pointwise_norm", pointwise
+        yield "pointwise_norm_forward", forward
+        yield "pointwise_norm_backward", backward
+
+
 def junction_args(dtype, grad, branch=True, x=False, x_scale=False, norms="----", scales=(0.5, 1.0, 1.0, 1.0), strided=False, leading=(2, 3), gate=False):
     """norms: of branch, x, y, input; r RMSNorm, R with gain, B LayerNorm with gain and bias. gate: at the end, after half_input."""
     row = dict(dtype=dtype, grad=grad)

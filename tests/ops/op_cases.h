@@ -40,6 +40,7 @@ std::vector<OpCase> linear_cases();
 std::vector<OpCase> loss_cases();
 std::vector<OpCase> modulate_cases();
 std::vector<OpCase> norm_cases();
+std::vector<OpCase> pointwise_norm_cases();
 std::vector<OpCase> reduce_cases();
 std::vector<OpCase> rope_cases();
 std::vector<OpCase> route_cases();

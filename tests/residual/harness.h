@@ -88,12 +88,20 @@ class Toy {
   // The norm `name`, written out here, not taken from ops; eps 0 is the model's.
   at::Tensor normed(const std::string& name, const at::Tensor& x, double eps = 0) const {
     const double n = static_cast<double>(x.size(-1));
+    if (parameters.find(name + ".alpha") != nullptr) return element_wise(name, x);
     at::Tensor u = x;
     if (norm.kind == nn::NormKind::layer) u = x - x.sum(-1, true) / n;
     at::Tensor y = u / ((u * u).sum(-1, true) / n + (eps > 0 ? eps : norm.eps)).sqrt();
     if (parameters.find(name + ".weight") != nullptr) y = y * parameter(name + ".weight");
     if (parameters.find(name + ".bias") != nullptr) y = y + parameter(name + ".bias");
     return y;
+  }
+  // g tanh(a x) + b, or with a shift g erf(a x + s) + b.
+  at::Tensor element_wise(const std::string& name, const at::Tensor& x) const {
+    const at::Tensor ax = parameter(name + ".alpha") * x;
+    at::Tensor y = norm.kind == nn::NormKind::dyt ? at::tanh(ax) : at::erf(ax + parameter(name + ".shift"));
+    if (parameters.find(name + ".weight") != nullptr) y = y * parameter(name + ".weight");
+    return parameters.find(name + ".bias") != nullptr ? y + parameter(name + ".bias") : y;
   }
   at::Tensor at_site(size_t i, const std::string& name, const at::Tensor& x) const {
     return normed("site" + std::to_string(i) + "." + name, x);
@@ -127,11 +135,13 @@ class Toy {
 using Equation = std::function<at::Tensor(const Toy& toy, const at::Tensor& embedding)>;
 
 // What every sublayer sees, the final state, and the gradient of every parameter, sublayer weight and of the input, at
-// two shapes and both norms.
+// two shapes and every kind of norm.
 inline void expect_equation(const std::string& scheme, const Equation& equation) {
   for (const auto& [blocks, width, batch] : {std::tuple{3, 6, 2}, std::tuple{4, 11, 1}}) {
     for (const auto& spec : {nn::NormSpec{.kind = nn::NormKind::rms, .eps = 1e-5},
-                             nn::NormSpec{.kind = nn::NormKind::layer, .eps = 1e-6, .bias = true}}) {
+                             nn::NormSpec{.kind = nn::NormKind::layer, .eps = 1e-6, .bias = true},
+                             nn::NormSpec{.kind = nn::NormKind::dyt, .eps = 1e-5},
+                             nn::NormSpec{.kind = nn::NormKind::derf, .eps = 1e-5, .bias = true}}) {
       const Toy toy(scheme, blocks, width, spec);
       const at::Tensor embedding = (randn({batch, 5, width}, 3) * 1.7).set_requires_grad(true);
       const std::string what = scheme + " width " + std::to_string(width) + " " + std::string(enum_text(spec.kind));

@@ -45,6 +45,17 @@ TEST(Resume, OfMuonAndFrozenParametersEqualsUninterrupted) {
   }
 }
 
+TEST(Resume, OfElementWiseNormsEqualsUninterrupted) {
+  const TemporaryFolder folder("norm_kinds");
+  for (const std::string norm : {"dyt", "derf"}) {
+    const RunConfig config = tiny_config({"model.norm=" + norm, "model.norm_alpha=0.7", "train.micro_batch=2"});
+    start_run(config, folder / (norm + "_whole"), false, "", {});
+    start_run(config, folder / (norm + "_cut"), false, "", stop_after(7));
+    ASSERT_EQ(resume_run(folder / (norm + "_cut"), {}).status, RunStatus::finished);
+    expect_same_runs(folder / (norm + "_whole"), folder / (norm + "_cut"), 12);
+  }
+}
+
 // What is rounded once a step is rounded anew after a resume; another precision is another run.
 TEST(Resume, OfBfloat16EqualsUninterrupted) {
   const TemporaryFolder folder("bfloat16");

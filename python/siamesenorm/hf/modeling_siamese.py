@@ -90,6 +90,8 @@ class Norm(nn.Module):
 
 
 def stream_norm(model: dict) -> Norm:
+    if model["norm"] not in ("rms", "layer"):
+        raise ValueError(f"model.norm: expected rms or layer, got {model['norm']!r}: the package siamesenorm has it")
     return Norm(model["width"], model["norm_eps"], model["norm"] == "layer", model["bias"])
 
 
@@ -228,8 +230,7 @@ class Attention(nn.Module):
     def __init__(self, model: dict, norm: str, block: int):
         super().__init__()
         width, self.heads, self.kv_heads, self.block = model["width"], model["heads"], model["kv_heads"], block
-        self.head_dim = width // self.heads
-        kv_width = self.kv_heads * self.head_dim
+        self.head_dim, kv_width = width // self.heads, self.kv_heads * (width // self.heads)
         self.rows = (width, kv_width, kv_width)
         self.full = norm == "qk_full"
         self.qkv = nn.Linear(width, sum(self.rows), bias=model["bias"] or model["qkv_bias"])
