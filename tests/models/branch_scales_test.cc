@@ -25,7 +25,8 @@ struct ToyStack {
   }
 
   at::Tensor run(const StackOptions& options) const {
-    const auto sublayer = [this](const residual::Site& site, const at::Tensor& x, const std::vector<at::Tensor>&) {
+    const auto sublayer = [this](const residual::Site& site, const at::Tensor& x, const std::vector<at::Tensor>&,
+                                 const std::vector<at::Tensor>&) {
       return SublayerOutput{.branch = {branch(static_cast<size_t>(site.index), x), {}}};
     };
     return stack(embedding, sublayer, options).hidden;
