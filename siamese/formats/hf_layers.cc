@@ -2,6 +2,9 @@
 
 #include <algorithm>
 
+#include <nlohmann/json.hpp>
+
+#include "siamese/config/fields.h"
 #include "siamese/formats/hf_rope.h"
 
 namespace siamese::formats {

@@ -239,9 +239,17 @@ TEST(ValueCarry, CachedGenerationEqualsTheWholePass) {
   }
 }
 
-// Two documents in a row are what each is alone.
+// Two documents in a row are what each is alone. Where blocks rotate alike, a token's position in its row does not
+// matter for its own q and k; where full blocks rotate by other angles, it does.
 TEST(ValueCarry, DocumentsDoNotSeeEachOther) {
-  for (ModelConfig config : value_mixings(Family::lm)) {
+  std::vector<ModelConfig> configs = value_mixings(Family::lm);
+  ModelConfig rotated = configs.back();
+  rotated.window = 4;
+  rotated.window_pattern = "SF";
+  rotated.rope_scaling = "yarn(factor=4, context=6)";
+  rotated.rope_scaling_layers = RopeScalingLayers::full;
+  configs.push_back(rotated);
+  for (ModelConfig config : configs) {
     config = deep_lm(config);
     const auto model = make_lm(config, 1, at::kDouble);
     const at::Tensor tokens = random_inputs(config, 1, 3).tokens;  // 13: 7 and 6
