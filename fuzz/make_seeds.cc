@@ -160,7 +160,7 @@ void put_texts(Seeds& seeds) {
   seeds.put("run_records", runs::to_json(runs::RunInfo{.scheme = "pre", .label = "pre"}));
   seeds.put("run_records", runs::to_json(runs::SweepFile{"s", {{"d", "v", 0.1, 1}}}));
   runs::AnalysisRecord analysis{.run = "x"};
-  analysis.places = {{.kind = "close", .streams = {{.name = "X"}}, .branch = runs::BranchAnalysis()}};
+  analysis.places = {{.kind = "close", .pairs = {{"X", "Y", 1}}}};
   seeds.put("run_records", runs::to_json(analysis));
   for (const char* text : {"pre", "mixln(post=0.5)", "siamese( x = hybrid ,input_norm=false)", "hc(streams=4)"}) {
     seeds.put("scheme_text", text);

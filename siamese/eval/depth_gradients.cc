@@ -37,13 +37,12 @@ void DepthGradients::add(const GivenBatch& batch) {
   model_.losses(batch.inputs, {.stack = {.intervention = this}, .normalizer = weight_}).objective.backward();
 }
 
-// Added before it is watched: a pending branch is part of the stream that is about to be read.
+// A pending branch is only added: the gradient of a stream is that of the sum.
 residual::Streams DepthGradients::between(size_t next, residual::Streams streams) {
-  residual::Streams now = residual::flush(streams);
-  for (residual::Stream& stream : now.list) {
+  for (residual::Stream& stream : streams.list) {
     stream.value = depth_gradients_detail::watched(stream.value, streams_[next][stream.name]);
   }
-  return now;
+  return streams;
 }
 
 at::Tensor DepthGradients::input(const residual::Site& site, at::Tensor input) {

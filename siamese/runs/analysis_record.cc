@@ -64,7 +64,8 @@ void take(const Fields& fields, const char* key, T& out) {
 template <class T>
 void take(const Fields& fields, const char* key, std::vector<T>& out) {
   for (const Json& item : fields.list(key)) {
-    read(item, fmt::format("{}: {}[{}]", fields.where(), key, out.size()), out.emplace_back());
+    const std::string where = fmt::format("{}: {}[{}]", fields.where(), key, out.size());
+    read(item, where, out.emplace_back());
   }
 }
 template <class T>

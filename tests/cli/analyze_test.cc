@@ -62,8 +62,9 @@ TEST_F(AnalyzeVerb, ComparesRunsAndAnalyses) {
 
 TEST_F(AnalyzeVerb, TakesOtherData) {
   write("a.txt", std::string(2000, 'a') + std::string(2000, 'b'));
+  write("b.txt", std::string(1000, 'b'));
   write("c.txt", std::string(1000, 'c'));
-  ASSERT_EQ(run(tiny + "data.source=text 'data.train=[a.txt]' 'data.val=[a.txt]' --quiet --out t").exit_code, 0)
+  ASSERT_EQ(run(tiny + "data.source=text 'data.train=[a.txt]' 'data.val=[b.txt]' --quiet --out t").exit_code, 0)
       << read("error.txt");
   const CommandResult result = run("analyze t --samples 2 --data c.txt");
   ASSERT_EQ(result.exit_code, 0) << result.error;

@@ -30,7 +30,7 @@ TEST(HostileRunRecords, LinesAndFiles) {
   info.says_set = true;
   info.stretches = line.stretches;
   runs::AnalysisRecord analysis{.run = "x"};
-  analysis.places = {{.kind = "close", .streams = {{.name = "X"}}, .branch = runs::BranchAnalysis()}};
+  analysis.places = {{.kind = "close", .pairs = {{"X", "Y", 1}}}};
   for (const std::string& good : {runs::to_line(step), runs::to_line(eval), runs::to_line(line), runs::to_json(info),
                                   runs::to_json(runs::SweepFile{"s", {{"d", "v", 0.1, 1}}}), runs::to_json(analysis)}) {
     expect_holds_when_damaged(fuzz::check_run_records, good);
