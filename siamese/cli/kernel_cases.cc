@@ -351,9 +351,9 @@ std::vector<std::function<KernelCase()>> kernel_cases(int64_t rows, int64_t cols
   namespace of = kernel_cases_of;
   const of::Shape shape{rows, cols};
   std::vector<std::function<KernelCase()>> cases;
-  for (auto* const make :
-       {&of::pre, &of::siamese_post, &of::siamese_hybrid, &of::post, &of::peri, &of::gated, &of::stream_attend,
-        &of::depth_attend, &of::rms_norm, &of::layer_norm, &of::derf, &of::swiglu, &of::gelu, &of::rope, &of::modulate}) {
+  for (auto* const make : {&of::pre, &of::siamese_post, &of::siamese_hybrid, &of::post, &of::peri, &of::gated,
+                           &of::stream_attend, &of::depth_attend, &of::rms_norm, &of::layer_norm, &of::derf,
+                           &of::swiglu, &of::gelu, &of::rope, &of::modulate}) {
     const of::Shape whole = make == &of::gated ? of::whole_samples(shape) : shape;
     cases.push_back([make, whole] { return of::forward_case(make(whole), whole.elements()); });
     cases.push_back([make, whole] { return of::backward_case(make(whole), whole.elements()); });
