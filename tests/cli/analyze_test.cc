@@ -68,7 +68,10 @@ TEST_F(AnalyzeVerb, TakesOtherData) {
       << read("error.txt");
   const CommandResult result = run("analyze t --samples 2 --data c.txt");
   ASSERT_EQ(result.exit_code, 0) << result.error;
-  EXPECT_NE(json_of("t/analysis/step6/analysis.json")["data"].get<std::string>().find("c.txt"), std::string::npos);
+  ASSERT_EQ(run("analyze t --samples 2 --out own").exit_code, 0);
+  const auto other = json_of("t/analysis/step6/analysis.json"), own = json_of("own/analysis.json");
+  EXPECT_NE(other["loss"], own["loss"]);
+  EXPECT_NE(other["peaks"][0]["token"], own["peaks"][0]["token"]);  // c, and b
   expect_refusal("analyze t --data none.txt", 3, "none.txt");
 }
 
