@@ -107,7 +107,7 @@ struct Rows {
 };
 
 struct RowGradients {
-  at::Tensor q;
+  at::Tensor q;  // of a group's heads, all alike: [..., kv_heads, 1, dim]
   tensor_list keys, values;
 };
 
@@ -129,7 +129,7 @@ RowGradients gradients(const Rows& of) {
     d_query = j == 0 ? share : d_query + share;
   }
   const int64_t group = of.q.size(-2) / of.keys[0].size(-2);
-  made.q = group == 1 ? d_query : (d_query / static_cast<double>(group)).repeat_interleave(group, -2);
+  made.q = (d_query / static_cast<double>(group)).unsqueeze(-2);
   return made;
 }
 
@@ -205,7 +205,9 @@ Gradients plain_backward(const at::Tensor& d_out, const at::Tensor& q, at::Tenso
     d_keys.push_back(kept(wanted[1], made.keys[j], keys[j]));
     d_values.push_back(kept(wanted[2], made.values[j], values[j]));
   }
-  return {kept(wanted[0], made.q, q), d_keys, d_values};
+  const int64_t group = q.size(-2) / keys[0].size(-2);
+  const at::Tensor d_q = wanted[0] ? made.q.squeeze(-2).repeat_interleave(group, -2) : made.q;
+  return {kept(wanted[0], d_q, q), d_keys, d_values};
 }
 
 Gradients cpu_backward(const at::Tensor& d_out, const at::Tensor& q, at::TensorList keys, at::TensorList values,
@@ -220,7 +222,8 @@ Gradients cpu_backward(const at::Tensor& d_out, const at::Tensor& q, at::TensorL
     const auto part = [&](const at::Tensor& of) { return of.narrow(0, first, count); };
     const RowGradients made = gradients({part(rows.q), narrowed(rows.keys, first, count),
                                          narrowed(rows.values, first, count), part(rows.weights), part(rows.d_out)});
-    if (wanted[0]) part(as_rows(to_q)).copy_(made.q);
+    // The heads of a group get the same.
+    if (wanted[0]) part(as_rows(to_q)).unflatten(1, {rows.keys[0].size(1), -1}).copy_(made.q);
     for (size_t j = 0; j < made.keys.size(); ++j) {
       if (wanted[1]) part(as_rows(to_keys[j])).copy_(made.keys[j]);
       if (wanted[2]) part(as_rows(to_values[j])).copy_(made.values[j]);
