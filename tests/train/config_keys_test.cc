@@ -50,7 +50,8 @@ TEST(ConfigKeys, EverythingElseMayNot) {
     const bool of_model = key.starts_with("model.") || key.starts_with("data.") || key.starts_with("optim.") ||
                           key.starts_with("init.") || key == "train.seed" || key == "train.batch" ||
                           key == "train.micro_batch" || key == "train.ema" || key == "train.skip_outliers" ||
-                          key == "train.skip_window" || key.ends_with("_loss") || key == "engine.precision";
+                          key == "train.skip_window" || key.starts_with("train.residual_warmup") ||
+                          key.ends_with("_loss") || key == "engine.precision";
     EXPECT_EQ(may_be_edited(key), !of_model) << key;
     EXPECT_TRUE(decides_result(key) || may_be_edited(key)) << key;
   }

@@ -17,7 +17,9 @@ namespace {
 
 // "#   parameters    1,279,438,848 (1.279B)" at the head of a recipe.
 int64_t written_parameters(const std::string& name) {
-  std::ifstream file(std::filesystem::path(SIAMESE_CONFIG_FOLDER) / (name + ".yaml"));
+  const std::filesystem::path folder = SIAMESE_CONFIG_FOLDER;
+  const bool published = std::filesystem::exists(folder / "published" / (name + ".yaml"));
+  std::ifstream file((published ? folder / "published" : folder) / (name + ".yaml"));
   const std::string text{std::istreambuf_iterator<char>(file), {}};
   std::smatch found;
   if (!std::regex_search(text, found, std::regex("#   parameters +([0-9,]+)"))) return 0;
