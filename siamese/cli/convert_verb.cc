@@ -226,8 +226,8 @@ void convert_run(const ConvertArguments& arguments) {
     throw UsageError(arguments.out + ": gradients and moments need a file as --out: a name ending in " +
                      std::string(io::kSafetensorsEnding));
   }
-  if (stored.holds_weights()) train::check_warmed_up(files.path().parent_path());
   const ConvertConfig described = convert_config(files, stored, to, arguments.config, arguments.overrides);
+  if (stored.holds_weights()) train::check_warmed_up(files.path().parent_path());
   formats::check_export(to, described.config.model);
   formats::Converted converted = formats::convert(stored, to, described.config.model, asked_dtype(arguments.dtype));
   for (const Layout layout : std::set{from, to}) {
