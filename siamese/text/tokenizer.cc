@@ -102,7 +102,11 @@ std::vector<std::vector<TokenId>> encode_all(const Tokenizer& tokenizer, std::sp
     size_t at = 0;
     try {
       Encoder encoder(tokenizer);
-      while ((at = next.fetch_add(1)) < texts.size()) encoder.append(texts[at], special, ids[at]);
+      while ((at = next.fetch_add(1)) < texts.size()) {
+        std::vector<TokenId> made;  // of its own: its neighbours in `ids` share a cache line with it
+        encoder.append(texts[at], special, made);
+        ids[at] = std::move(made);
+      }
     } catch (...) {
       const std::lock_guard lock(mutex);
       if (at < failed_at || !failed) {
