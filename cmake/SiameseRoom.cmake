@@ -19,11 +19,26 @@ if(SIAMESE_SANITIZE)
   add_link_options(-fsanitize=address,undefined)
 endif()
 
-# A target as one unit: headers dominate (LibTorch's, nlohmann's, gtest's), and one unit reads them once.
+# A target as one unit: headers dominate (LibTorch's, nlohmann's, gtest's), and one unit reads them once. CMake's own
+# UNITY_BUILD names the sources by absolute paths, so that a compiler cache would not know the same unit in another clone;
+# this one names them from the root of the tree. Generated sources, and those with options of their own, stay apart.
 function(siamese_one_unit target)
-  if(SIAMESE_UNITY)
-    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 0)
+  if(NOT SIAMESE_UNITY)
+    return()
   endif()
+  get_target_property(sources ${target} SOURCES)
+  cmake_path(RELATIVE_PATH CMAKE_CURRENT_SOURCE_DIR BASE_DIRECTORY ${PROJECT_SOURCE_DIR} OUTPUT_VARIABLE folder)
+  set(unit ${CMAKE_CURRENT_BINARY_DIR}/${target}_unit.cc)
+  set(text "")
+  foreach(source IN LISTS sources)
+    get_source_file_property(apart ${source} SKIP_UNITY_BUILD_INCLUSION)
+    if(NOT IS_ABSOLUTE ${source} AND NOT apart)
+      string(APPEND text "#include \"${folder}/${source}\"\n")
+      set_source_files_properties(${source} PROPERTIES HEADER_FILE_ONLY ON)
+    endif()
+  endforeach()
+  file(CONFIGURE OUTPUT ${unit} CONTENT "${text}" @ONLY) # written only when it changes
+  target_sources(${target} PRIVATE ${unit})
 endfunction()
 
 # One precompiled ATen for all targets in builds without unity (preset dev): made once, reused.
