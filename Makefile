@@ -3,7 +3,7 @@
 #   make test    from a clean clone to all checks and tests passed; .ci/run calls exactly this
 .DEFAULT_GOAL := build
 .NOTPARALLEL:
-.PHONY: build demo recorded bench test check asan fuzz cross-arm64 lint format examples wheel test-python dist tarball setup \
+.PHONY: build demo recorded bench figures test check asan fuzz cross-arm64 lint format examples wheel test-python dist tarball setup \
   clean help
 
 SIAMESE := build/release/siamese
@@ -34,6 +34,10 @@ bench: setup build ## measure kernels and training steps beside plain PyTorch in
 	$(call say,Measuring; nothing else should run on this machine)
 	python3 benchmarks/run.py
 
+figures: setup build ## train and look into the runs of docs/inside.md, and draw its figures (a quarter of an hour on one core)
+	$(call say,Training and analysing the runs of configs/figures/inside.yaml; finished ones are kept)
+	python3 benchmarks/figures.py
+
 test: setup check ## every check and test
 	$(call say,Building the release preset and its tests)
 	cmake --preset release
@@ -58,6 +62,7 @@ check: ## the checks that need no build: includes, file length, formatting, link
 	python3 benchmarks/test_render.py
 	python3 benchmarks/test_scale.py
 	python3 benchmarks/test_rates.py
+	python3 benchmarks/test_figures.py
 	python3 tools/check_includes.py
 	python3 tools/check_tree.py
 	python3 tools/check_docs.py

@@ -30,6 +30,13 @@ STYLE = """
       .fourth { stroke: #b794ff; fill: #b794ff; }
     }"""
 
+# Only in plots that have so many lines.
+FIFTH_STYLE = """
+    .fifth { stroke: #be123c; fill: #be123c; }
+    @media (prefers-color-scheme: dark) {
+      .fifth { stroke: #fb7185; fill: #fb7185; }
+    }"""
+
 
 @dataclass(frozen=True)
 class Series:
@@ -39,6 +46,7 @@ class Series:
     colour: str  # a class of STYLE
     dashed: bool = False
     line: bool = True
+    points: bool = True
     spread: list[tuple[float, float]] | None = None  # at each point, from the lowest to the highest
 
 
@@ -50,6 +58,8 @@ class Panel:
     series: list[Series]
     logarithmic: bool = True
     y_range: tuple[float, float] | None = None  # a linear y from here to there, whatever x is
+    x_ticks: list[float] | None = None  # where x is marked; else at every point
+    logarithmic_y: bool = False  # with a linear x
 
 
 class Scale:
@@ -91,7 +101,7 @@ def draw_axes(panel: Panel, sx: Scale, sy: Scale) -> list[str]:
         y = sy(tick)
         parts.append(f'<line class="grid" x1="{LEFT}" x2="{right}" y1="{y:.1f}" y2="{y:.1f}"/>')
         parts.append(f'<text x="{LEFT - 8}" y="{y + 4:.1f}" text-anchor="end">{number(tick)}</text>')
-    for tick in sorted({x for series in panel.series for x in series.x}):
+    for tick in panel.x_ticks or sorted({x for series in panel.series for x in series.x}):
         x = sx(tick)
         parts.append(f'<line class="axis" x1="{x:.1f}" x2="{x:.1f}" y1="{bottom}" y2="{bottom + 4}"/>')
         parts.append(f'<text x="{x:.1f}" y="{bottom + 18}" text-anchor="middle">{number(tick)}</text>')
@@ -108,7 +118,7 @@ def draw_series(series: Series, sx: Scale, sy: Scale) -> list[str]:
         parts.append(f'<path class="{series.colour}" d="M{way}"{dash}/>')
     for (low, high), (x, _) in zip(series.spread or [], places):
         parts.append(f'<path class="{series.colour}" d="M{x:.1f} {sy(low):.1f} V{sy(high):.1f}" opacity="0.45"/>')
-    if not series.dashed:
+    if series.points and not series.dashed:
         parts += [f'<circle class="{series.colour}" cx="{x:.1f}" cy="{y:.1f}" r="4"/>' for x, y in places]
     return parts
 
@@ -131,10 +141,12 @@ def draw_panel(panel: Panel) -> str:
     xs = [x for series in panel.series for x in series.x]
     ys = [y for series in panel.series for y in series.y]
     room = 1.15 if panel.logarithmic else 1.05
-    low_x, low_y = (min(xs) / room, min(ys) / room) if panel.logarithmic else (0, 0)
+    log_y = panel.y_range is None and (panel.logarithmic or panel.logarithmic_y)
+    low_x = min(xs) / room if panel.logarithmic else 0
+    low_y = min(ys) / room if log_y else 0
     sx = Scale(low_x, max(xs) * room, LEFT, WIDTH - RIGHT, panel.logarithmic)
     low_y, high_y = panel.y_range or (low_y, max(ys) * room)
-    sy = Scale(low_y, high_y, HEIGHT - BOTTOM, TOP, panel.logarithmic and panel.y_range is None)
+    sy = Scale(low_y, high_y, HEIGHT - BOTTOM, TOP, log_y)
     parts = draw_axes(panel, sx, sy) + draw_legend(panel)
     for series in panel.series:
         parts += draw_series(series, sx, sy)
@@ -146,6 +158,8 @@ def draw(title: str, panels: list[Panel]) -> str:
     width, height = 2 * WIDTH, rows * HEIGHT
     groups = [f'  <g transform="translate({index % 2 * WIDTH} {index // 2 * HEIGHT})">\n    {draw_panel(panel)}\n  </g>'
               for index, panel in enumerate(panels)]
+    fifth = any(series.colour == "fifth" for panel in panels for series in panel.series)
+    style = STYLE + (FIFTH_STYLE if fifth else "")
     return (f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" role="img" aria-labelledby="title">\n'
-            f'  <title id="title">{escape(title)}</title>\n  <style>{STYLE}\n  </style>\n'
+            f'  <title id="title">{escape(title)}</title>\n  <style>{style}\n  </style>\n'
             f'  <rect class="ground" width="{width}" height="{height}"/>\n' + "\n".join(groups) + "\n</svg>\n")

@@ -9,23 +9,24 @@ function rampColor(share) {
   return RAMP[below].map((part, i) => Math.round(part + (RAMP[below + 1][i] - part) * (at - below)));
 }
 
-// From 0, or below where values are, to 1, or to the largest.
+// From 0, or below where values are, to the largest.
 function mapRange(panels) {
   const values = panels.flatMap((panel) => (panel ? panel.values.filter(isNumber) : []));
   let low = 0;
-  let high = 1;
+  let high = 0;
   for (const value of values) {
     if (value < low) low = value;
     if (value > high) high = value;
   }
-  return [low, high];
+  return high > low ? [low, high] : [low, low + 1];
 }
 
 function mapCanvas(panel, [low, high]) {
   const canvas = el("canvas", { width: panel.columns, height: panel.rows, tabindex: "0", role: "img",
-    style: "display:block;width:100%;image-rendering:pixelated;cursor:crosshair" });
-  // Cells are square, unless a long side would leave no room for the other.
-  canvas.style.aspectRatio = String(Math.min(Math.max(panel.columns / panel.rows, 0.75), 4));
+    style: "display:block;max-width:100%;image-rendering:pixelated;cursor:crosshair" });
+  const cell = Math.min(Math.max(520 / Math.max(panel.columns, panel.rows), 3), 28);  // pixels a side
+  canvas.style.width = `${Math.round(panel.columns * cell)}px`;
+  canvas.style.height = `${Math.round(panel.rows * cell)}px`;
   const context = canvas.getContext("2d");
   const pixels = context.createImageData(panel.columns, panel.rows);
   panel.values.forEach((value, at) => {
@@ -69,7 +70,7 @@ function mapPanel(map, panel, range, title, name) {
   });
   return el("div", { class: "card chart" }, el("div", { class: "card-head" }, el("h3", {}, title)),
     el("div", { class: "chart-note" }, `${map.row} down, ${map.column} across`),
-    el("div", { style: "max-width:560px" }, canvas), said);
+    canvas, said);
 }
 
 function depthMap(map, titles, names) {
