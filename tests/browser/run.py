@@ -120,6 +120,10 @@ class ReportInABrowser(unittest.TestCase):
                     self.assertTrue(page.ask("[...document.querySelectorAll('#lens .plot svg path.line')].every(one => one.getAttribute('d'))"))
                     self.assertIn("X", page.ask("document.querySelector('#use').textContent"))
                     self.assertGreater(page.ask("document.querySelectorAll('#peaks tbody tr').length"), 0)
+                    self.assertEqual(page.ask("document.querySelectorAll('#similarity canvas').length"), 2 * panels)
+                    said = page.ask("(() => { const map = document.querySelector('#similarity canvas'); map.dispatchEvent("
+                                    "new KeyboardEvent('keydown', { key: 'ArrowRight' })); return map.nextSibling.textContent; })()")
+                    self.assertRegex(said, r"^Site 0 .* attention, Site 1 .* ffn: -?[0-9.]+$")
                     self.picture(page, f"{file.replace('/', '-')}-{width}.png")
 
     def test_a_comparison_names_every_run(self):
