@@ -119,13 +119,22 @@ Collection read_sweep(const fs::path& folder) {
   return sweep;
 }
 
+// A file that the system does not let us read is said on the page, and what else there is of the run is shown.
+void read_or_note(void (*read)(const fs::path&, RunRecord&), const fs::path& file, RunRecord& run) {
+  try {
+    read(file, run);
+  } catch (const Error& error) {
+    run.notes.emplace_back(error.what());
+  }
+}
+
 }  // namespace
 
 RunRecord read_run(const fs::path& folder) {
   RunRecord run;
   run.folder = folder.string();
-  read_metrics(folder / io::kMetricsFile, run);
-  read_evals(folder / io::kEvalFile, run);
+  read_or_note(read_metrics, folder / io::kMetricsFile, run);
+  read_or_note(read_evals, folder / io::kEvalFile, run);
   read_info(folder, run);
   read_config(folder / io::kConfigFile, run);
   run.dir = folder_name(folder);
