@@ -288,10 +288,11 @@ class ReportInABrowser(unittest.TestCase):
         for file in ("page.html", SWEEP, "both/analysis.html"):
             page = self.open(WIDE, file)
             tree = page.call("Accessibility.getFullAXTree")["nodes"]
-            nameless = [node for node in tree if not node.get("ignored") and node.get("role", {}).get("value") in ("button", "slider", "combobox", "image", "img", "region", "group")
+            nameless = [node for node in tree if not node.get("ignored") and node.get("role", {}).get("value") in ("button", "slider", "combobox", "image", "img", "region")
                         and not node.get("name", {}).get("value")]
             self.assertEqual(nameless, [])
             self.assertTrue(page.ask("[...document.querySelectorAll('.plot')].every(one => one.tabIndex === 0 && one.getAttribute('aria-label').length > 10)"))
+            self.assertTrue(page.ask("[...document.querySelectorAll('[role=group]')].every(one => one.getAttribute('aria-label'))"))
         self.assertEqual(page.ask("document.documentElement.lang"), "en")
 
     def test_dark_and_printed(self):

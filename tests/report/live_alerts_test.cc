@@ -105,12 +105,12 @@ TEST_F(LiveAlertsTest, APlateauEndsWhenTheLossFallsAgain) {
 TEST_F(LiveAlertsTest, AStreamThatCollapsesIsNamedWithItsSite) {
   take(recorded(1, 5, 1));
   take(recorded(100, 0.2, 30));
-  EXPECT_EQ(kinds(), "");
+  EXPECT_EQ(kinds(false), "");
   take(recorded(200, 0.09, 40));  // below 5 / 50
-  ASSERT_EQ(kinds(), "collapse ");
+  ASSERT_EQ(kinds(false), "collapse ");
   EXPECT_EQ(alerts_.alerts(curve_, true).front().text, "stream X at site 1: RMS 0.09 at step 200, 5 at step 1");
   take(recorded(300, 4, 40));  // it came back
-  EXPECT_EQ(kinds(), "");
+  EXPECT_EQ(kinds(false), "");
 }
 
 }  // namespace

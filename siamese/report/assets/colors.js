@@ -1,4 +1,4 @@
-// One hue for each variant, one shade of it for each learning rate; nothing else on a page of variants has these hues.
+// One hue for each variant, one shade of it for each of its learning rates; nothing else on a page of variants has these hues.
 
 const COLORS = 8;
 const DASHES = ["", "7 3", "2 3", "10 3 2 3", "5 2 1 2 1 2"];

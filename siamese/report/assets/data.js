@@ -34,12 +34,13 @@ function variantColor(family, variant) {
 // Hue is the variant, its shade the learning rate; past eight variants, where hues repeat, a dash tells them apart.
 const GROUPS = DATA.groups.map((group, index) => {
   const family = FAMILIES.find((candidate) => candidate.name === group.family);
+  const rates = DATA.groups.filter((other) => other.family === group.family && other.variant === group.variant).map((other) => other.lr);
   return {
     ...group,
     index,
     family,
     members: group.runs.map((at) => DATA.runs[at]),
-    color: shadeOf(variantColor(family, group.variant), family.rates.indexOf(group.lr), family.rates.length),
+    color: shadeOf(variantColor(family, group.variant), rates.indexOf(group.lr), rates.length),
     dash: DASHES[Math.floor(family.variants.indexOf(group.variant) / COLORS) % DASHES.length],
     name: family.rates.length > 1 ? `${group.variant} \u00b7 ${formatLearningRate(group.lr)}` : group.variant,
   };

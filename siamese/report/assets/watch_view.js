@@ -62,10 +62,13 @@ function groupsOf(runs) {
 // every grouping and under every filter.
 function colorsOf() {
   const variants = [...new Set([...RUNS.values()].map((run) => run.variant))];
-  const rates = [...new Set([...RUNS.values()].map((run) => run.lr).filter(isNumber))].sort((a, b) => a - b);
+  const ratesOf = new Map(variants.map((variant) => [variant, new Set()]));
+  for (const run of RUNS.values()) if (isNumber(run.lr)) ratesOf.get(run.variant).add(run.lr);
+  const sorted = new Map([...ratesOf].map(([variant, rates]) => [variant, [...rates].sort((a, b) => a - b)]));
   const colors = new Map();
   for (const run of RUNS.values()) {
     const at = variants.indexOf(run.variant);
+    const rates = sorted.get(run.variant);
     colors.set(run.id, { color: shadeOf(seriesColor(at), rates.indexOf(run.lr), rates.length), hue: seriesColor(at), dash: DASHES[Math.floor(at / COLORS) % DASHES.length] });
   }
   return colors;
