@@ -10,13 +10,12 @@
 #include "siamese/io/message.h"
 #include "siamese/io/strict_json.h"
 #include "siamese/runs/fields.h"
+#include "siamese/runs/line_seal.h"
 
 namespace siamese::runs {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-constexpr std::string_view kChecksumMark = "\"checksum\":\"";  // as the printer spaces it
 
 // As the reader of a whole line judges it (io/json_lines.h): a NUL is what a power cut leaves.
 bool is_json(std::string_view line) { return line.find('\0') == std::string_view::npos && Json::accept(line); }
