@@ -24,6 +24,7 @@
 #include <cstdint>
 
 #include "siamese/kernels/junction.h"
+#include "siamese/kernels/row_pass.h"
 #include "siamese/kernels/row_steps-inl.h"
 
 #if defined(SIAMESE_KERNELS_JUNCTION_BACKWARD_INL_H_) == defined(HWY_TARGET_TOGGLE)

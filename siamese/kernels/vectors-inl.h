@@ -22,15 +22,6 @@
 // warn of them for its smaller lane types.
 #define SIAMESE_KERNELS_SAFE_MASKED_FLOATS (!HWY_MEM_OPS_MIGHT_FAULT || HWY_TARGET == HWY_AVX2)
 
-// A pass over a row, and what it is made of: part of the one function that knows the whole row. With a sanitizer's
-// checks that function takes many minutes to compile, so there each is a function of its own.
-#undef SIAMESE_ROW_PASS
-#ifdef __SANITIZE_ADDRESS__
-#define SIAMESE_ROW_PASS HWY_NOINLINE
-#else
-#define SIAMESE_ROW_PASS HWY_INLINE
-#endif
-
 HWY_BEFORE_NAMESPACE();
 namespace siamese::kernels::HWY_NAMESPACE {
 
