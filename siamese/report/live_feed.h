@@ -18,7 +18,7 @@
 
 namespace siamese::report {
 
-inline constexpr size_t kRunsPerMessage = 25;  // the first ones are drawn while others come
+inline constexpr size_t kRunsPerMessage = 50;  // so that a message is a megabyte at most
 
 nlohmann::json run_news(uint64_t id, const LiveRun& run, SeenRun& seen);
 

@@ -177,8 +177,11 @@ std::string LiveRuns::news(Seen& seen) const {
   for (const auto& [id, entry] : runs_) {
     SeenRun& of_run = seen.runs[id];
     if (!of_run.fresh && of_run.revision == entry.run->revision()) continue;
+    if (told++ == kRunsPerMessage) {
+      message["more"] = true;  // in a message that follows at once
+      break;
+    }
     message["runs"].push_back(run_news(id, *entry.run, of_run));
-    if (++told == kRunsPerMessage) break;
   }
   const std::string problems = nlohmann::json(problems_).dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
   if (problems != seen.problems || !seen.begun) message["problems"] = problems_;

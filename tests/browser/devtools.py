@@ -138,7 +138,7 @@ class Page:
 
     def open(self, path):
         """A file, or an address of a server on this machine: then requests to it are no complaint."""
-        at_home = str(path).startswith("http://127.0.0.1:")
+        at_home = str(path).startswith(("http://127.0.0.1:", "about:"))
         self.home = str(path) if at_home else None
         answer = self.call("Page.navigate", url=str(path) if at_home else pathlib.Path(path).resolve().as_uri())
         if "errorText" in answer:

@@ -16,6 +16,7 @@ class WatchVerb : public CommandTest {
 TEST_F(WatchVerb, ShowsARunAndEndsOnSignals) {
   ASSERT_EQ(run(tiny + "--out runs/one").exit_code, 0);
   for (const int signal : {SIGTERM, SIGINT}) {
+    std::filesystem::remove(folder / "out.txt");  // of the one before
     Background server(folder, "watch runs --port 0 --interval 0.05");
     ASSERT_TRUE(server.wait_until([&] { return port() > 0; })) << read("error.txt");
     EXPECT_TRUE(read("out.txt").starts_with("watching at http://127.0.0.1:")) << read("out.txt");

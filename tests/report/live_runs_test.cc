@@ -11,6 +11,7 @@
 
 #include "siamese/base/check.h"
 #include "siamese/io/atomic_file.h"
+#include "siamese/report/live_feed.h"
 #include "siamese/report/live_page.h"
 #include "siamese/runs/step_record.h"
 
@@ -176,6 +177,25 @@ TEST_F(LiveRunsTest, RunsOfAFolderComeAndGo) {
   EXPECT_EQ(all_news(later, of_later)["runs"].size(), 3u);
   fs::remove_all(root_ / "runs");  // all of it, the named folder too
   EXPECT_EQ(all_news(later, of_later)["gone"].size(), 3u);
+}
+
+TEST_F(LiveRunsTest, ManyRunsComeInSeveralMessagesAndTheLastIsKnown) {
+  for (size_t at = 0; at <= kRunsPerMessage; ++at) {
+    write_fake_run(root_ / std::to_string(at), {.last_step = 1, .eval_every = 0});
+    if (at + 1 < kRunsPerMessage) continue;
+    LiveRuns runs({root_});
+    while (runs.poll().more) {
+    }
+    Seen seen;
+    const json first = json::parse(runs.news(seen));
+    EXPECT_EQ(first["runs"].size(), kRunsPerMessage);
+    EXPECT_EQ(first.contains("more"), at == kRunsPerMessage);
+    const std::string second = runs.news(seen);
+    ASSERT_EQ(second.empty(), at < kRunsPerMessage);
+    if (second.empty()) continue;
+    EXPECT_EQ(json::parse(second)["runs"].size(), 1u);
+    EXPECT_FALSE(json::parse(second).contains("more"));
+  }
 }
 
 TEST_F(LiveRunsTest, AFolderNamedTwiceIsOneRun) {

@@ -33,7 +33,7 @@ function createChart(spec) {
 
   function draw() {
     hideCrosshair();
-    const width = Math.max(240, plot.clientWidth || 640);
+    const width = Math.max(240, view.width || plot.clientWidth || 640);
     const height = width < 520 ? Math.min(spec.height || 300, 260) : spec.height || 300;
     const wholeX = xExtent(view.series, view.marks, view.xLog);
     plot.replaceChildren();
@@ -166,10 +166,14 @@ function createChart(spec) {
     while (reach(away) === view.crosshair && Math.abs(away) < frame.right - frame.left) away += move;  // points may lie far apart
     showCrosshair(reach(away));
   });
-  // Redrawn in the next frame: a redraw inside the observer would change the size that is being observed.
-  new ResizeObserver(() => requestAnimationFrame(() => {
-    if (!view.shown || Math.abs(view.shown.width - plot.clientWidth) >= 1) draw();
-  })).observe(plot);
+  // The width is told, not asked for: asking makes the browser lay out the whole page. Redrawn in the next frame: a redraw
+  // inside the observer would change the size that is being observed.
+  new ResizeObserver(([entry]) => {
+    view.width = entry.contentRect.width;
+    requestAnimationFrame(() => {
+      if (!view.shown || Math.abs(view.shown.width - Math.max(240, view.width)) >= 1) draw();
+    });
+  }).observe(plot);
 
   return {
     node,

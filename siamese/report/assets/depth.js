@@ -132,10 +132,8 @@ function heatCard(family) {
   const heat = createHeat({ title: "Over depth and time", lead: "Each column a recorded step, each row a site, the first at the bottom", height: 280, controls: [picker, slot] });
   const draw = () => heat.update(heatContent(view.run.depth, view.choice));
   const choose = () => {
-    const choices = heatChoices(view.run.depth);
-    if (!choices.some(([key]) => key === view.choice)) view.choice = "grad";
-    slot.replaceChildren(el("select", { class: "run-picker", "aria-label": "Quantity", onchange: (event) => { view.choice = choices[event.currentTarget.selectedIndex][0]; draw(); } },
-      choices.map(([key, name]) => el("option", { selected: key === view.choice }, name))));
+    if (!heatChoices(view.run.depth).some(([key]) => key === view.choice)) view.choice = "grad";
+    slot.replaceChildren(heatPicker(view.run.depth, view.choice, "Quantity", (choice) => { view.choice = choice; draw(); }));
     draw();
   };
   choose();

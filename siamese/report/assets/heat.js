@@ -42,7 +42,7 @@ function createHeat(spec) {
     const log = range[0] > 0;
     const of = log ? Math.log10 : (value) => value;
     const span = of(range[1]) - of(range[0]) || 1;
-    const width = Math.max(240, plot.clientWidth || 480);
+    const width = Math.max(240, view.width || plot.clientWidth || 480);
     const height = spec.height || 240;
     const frame = { left: 40, right: width - 10, top: 8, bottom: height - 34 };
     const cell = { width: (frame.right - frame.left) / steps.length, height: (frame.bottom - frame.top) / sites.length };
@@ -114,9 +114,12 @@ function createHeat(spec) {
     const from = view.at || [last[0] - move[0], -move[1]];
     show(...from.map((value, axis) => Math.min(last[axis], Math.max(0, value + move[axis]))));
   });
-  new ResizeObserver(() => requestAnimationFrame(() => {
-    if (view.shown && Math.abs(view.shown.width - Math.max(240, plot.clientWidth)) >= 1) draw();
-  })).observe(plot);
+  new ResizeObserver(([entry]) => {
+    view.width = entry.contentRect.width;
+    requestAnimationFrame(() => {
+      if (view.shown && Math.abs(view.shown.width - Math.max(240, view.width)) >= 1) draw();
+    });
+  }).observe(plot);
 
   return {
     node,
@@ -134,6 +137,13 @@ function createHeat(spec) {
 // What a heat map of a recorded run can show: [key, name] and its values by step and site.
 function heatChoices(depth) {
   return [["grad", "Gradient norm"], ...depth.streams.map((name, at) => [at, `Stream ${name}`]), ["out", "Branch output"]];
+}
+
+// A choice of them; `choose(key)` is told.
+function heatPicker(depth, chosen, name, choose) {
+  const choices = heatChoices(depth);
+  return el("select", { class: "run-picker", "aria-label": name, onchange: (event) => choose(choices[event.currentTarget.selectedIndex][0]) },
+    choices.map(([key, text]) => el("option", { selected: key === chosen }, text)));
 }
 
 function heatContent(depth, choice) {

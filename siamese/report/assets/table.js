@@ -1,4 +1,16 @@
 // Tables that are sorted by their heads.
+
+// What is missing comes last in either direction.
+function compareBy(value, down) {
+  return (a, b) => {
+    const [left, right] = [value(a), value(b)];
+    const [noLeft, noRight] = [left === null || left === undefined, right === null || right === undefined];
+    if (noLeft || noRight) return Number(noLeft) - Number(noRight);
+    const difference = typeof left === "string" ? left.localeCompare(right, "en", { numeric: true }) : left - right;
+    return down ? -difference : difference;
+  };
+}
+
 // columns: [{title, value(row) for sorting, cell(row), numeric}]
 function sortableTable(columns, rows, caption, mark) {
   const body = el("tbody");
@@ -19,14 +31,7 @@ function sortableTable(columns, rows, caption, mark) {
   function render() {
     const sorted = [...rows];
     if (order.at >= 0) {
-      const value = columns[order.at].value;
-      sorted.sort((a, b) => {
-        const [left, right] = [value(a), value(b)];
-        const [noLeft, noRight] = [left === null || left === undefined, right === null || right === undefined];
-        if (noLeft || noRight) return Number(noLeft) - Number(noRight);
-        const difference = typeof left === "string" ? left.localeCompare(right) : left - right;
-        return order.down ? -difference : difference;
-      });
+      sorted.sort(compareBy(columns[order.at].value, order.down));
     }
     body.replaceChildren(...sorted.map((row) => el("tr", { class: mark && mark(row) ? "best" : null },
       columns.map((column) => el("td", { class: column.numeric ? "num" : null }, column.cell(row))))));

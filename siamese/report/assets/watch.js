@@ -123,8 +123,9 @@ function buildWatch() {
     say("live", "finished");
   };
   source.onmessage = (event) => {
-    mergeMessage(JSON.parse(event.data));
-    soon();
+    const message = JSON.parse(event.data);
+    mergeMessage(message);
+    if (!message.more) soon();  // else the rest is on its way
   };
   source.onerror = () => say("no answer; trying again", "diverged");
   refresh();

@@ -2,8 +2,30 @@
 
 const CROWD = 12;  // more lines than this are drawn thin, without their extremes
 
-function runLabel(run) {
-  return run.name;
+const CROWDED_POINTS = 160;  // of each such line: more cannot be told apart among so many
+
+const thinnedLists = new WeakMap();
+
+// Means of so many neighbours each that few enough are left; kept as long as the list itself.
+function thinned(list) {
+  const stride = Math.ceil(list.length / CROWDED_POINTS);
+  if (stride < 2) return list;
+  if (!thinnedLists.has(list)) {
+    const means = [];
+    for (let from = 0; from < list.length; from += stride) means.push(meanOfStretch(list, from, Math.min(list.length, from + stride)));
+    thinnedLists.set(list, means);
+  }
+  return thinnedLists.get(list);
+}
+
+function meanOfStretch(list, from, to) {
+  let [sum, count] = [0, 0];
+  for (let at = from; at < to; ++at) {
+    if (!isNumber(list[at])) continue;
+    sum += list[at];
+    ++count;
+  }
+  return count ? sum / count : null;
 }
 
 function curveSeries(runs, colors, quantity, span) {
@@ -16,7 +38,7 @@ function curveSeries(runs, colors, quantity, span) {
     const [low, high] = quantity === "loss" ? [run.curve.low, run.curve.high] : [run.curve.grad, run.curve.grad_high];
     const extremes = alone && high.length ? { low, high, envelope: true } : {};
     return {
-      name: runLabel(run), color, dash, x: run.curve.x, y: smooth(run.curve[quantity], span), ...extremes,
+      name: run.name, color, dash, x: alone ? run.curve.x : thinned(run.curve.x), y: alone ? smooth(run.curve[quantity], span) : thinned(smooth(run.curve[quantity], span)), ...extremes,
       width: pinned ? 2.25 : crowded ? 1 : 1.75, opacity: alone ? 1 : anyPinned ? 0.25 : 0.55, outer: run.state === "diverged",
     };
   };
@@ -25,7 +47,7 @@ function curveSeries(runs, colors, quantity, span) {
 
 function evalSeries(runs, colors) {
   return runs.filter((run) => run.evals.step.length).map((run) => ({
-    name: runLabel(run), color: colors.get(run.id).color, dash: colors.get(run.id).dash, x: run.evals.step, y: run.evals.loss, points: runs.length <= CROWD || isPinned(run),
+    name: run.name, color: colors.get(run.id).color, dash: colors.get(run.id).dash, x: run.evals.step, y: run.evals.loss, points: runs.length <= CROWD || isPinned(run),
     radius: 2.5, width: isPinned(run) ? 2.25 : runs.length > CROWD ? 1 : 1.5, outer: run.state === "diverged",
   }));
 }

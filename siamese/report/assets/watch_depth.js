@@ -13,11 +13,10 @@ function watchDepth() {
     const heat = createHeat({ title: run.name, height: 240, controls: [slot] });
     const draw = () => heat.update(card.depth ? heatContent(card.depth, card.choice) : null, run.name);
     const choose = () => {
-      const choices = card.depth ? heatChoices(card.depth) : [];
-      if (!choices.some(([key]) => key === card.choice)) card.choice = card.depth && card.depth.streams.length ? card.depth.streams.length - 1 : "grad";
-      const picker = el("select", { class: "run-picker", "aria-label": `Quantity of ${run.name}`, onchange: (event) => { card.choice = choices[event.currentTarget.selectedIndex][0]; draw(); } },
-        choices.map(([key, name]) => el("option", { selected: key === card.choice }, name)));
-      slot.replaceChildren(...(choices.length ? [picker] : []));
+      if (!card.depth) return slot.replaceChildren();
+      const streams = card.depth.streams.length;
+      if (!heatChoices(card.depth).some(([key]) => key === card.choice)) card.choice = streams ? streams - 1 : "grad";
+      slot.replaceChildren(heatPicker(card.depth, card.choice, `Quantity of ${run.name}`, (choice) => { card.choice = choice; draw(); }));
     };
     const load = async (version) => {
       card.version = version;

@@ -20,16 +20,6 @@ function speedOf(run) {
   return run.family === "vit" || run.family === "dit" ? [run.samples_per_s, " im/s"] : [run.tokens_per_s, " tok/s"];
 }
 
-function compareRuns(column, down) {
-  return (a, b) => {
-    const [left, right] = [column.value(a), column.value(b)];
-    const [noLeft, noRight] = [left === null || left === undefined, right === null || right === undefined];
-    if (noLeft || noRight) return Number(noLeft) - Number(noRight);
-    const difference = typeof left === "string" ? left.localeCompare(right, "en", { numeric: true }) : left - right;
-    return down ? -difference : difference;
-  };
-}
-
 function setText(node, text) {
   if (node.textContent !== text) node.textContent = text;
 }
@@ -103,7 +93,7 @@ function watchTable(changed) {
     for (const group of groups) {
       if (VIEW.group !== "none") nodes.push(groupHead(group));
       if (VIEW.group !== "none" && folded.has(group.name)) continue;
-      for (const run of [...group.runs].sort(compareRuns(order.column, order.down))) {
+      for (const run of [...group.runs].sort(compareBy(order.column.value, order.down))) {
         if (!rows.has(run.id)) rows.set(run.id, makeRow(run));
         const row = rows.get(run.id);
         fillRow(row, run, colors.get(run.id));
