@@ -1,7 +1,7 @@
 // A weight of which this process holds the rounded copy that products read (ops/operand.h) and nothing else, because
 // the float32 numbers lie elsewhere (train/weight_parts.h). The tensor keeps its shape, type and gradient, and autograd
 // goes on as ever, but it has no memory: weight_operand gives the rounded copy, and whoever asks for its numbers,
-// through any tensor that shares them, gets an error that names it.
+// through any tensor that shares them, gets an error that names it. Some views of it cannot even be made.
 #pragma once
 
 #include <string>

@@ -3,7 +3,6 @@
 #include "siamese/train/weight_parts.h"
 
 #include <functional>
-#include <numeric>
 
 #include "tests/support/errors.h"
 #include "tests/support/schemes.h"
@@ -125,7 +124,8 @@ TEST(WeightParts, AnyNumberOfRanksGoesOn) {
     const TemporaryFolder folder("weight_parts_resume");
     const auto config = [&](const char* steps) {
       return config_of("moe", "optimizer",
-                       {std::string("optim.name=") + optimizer, std::string("train.steps=") + steps});
+                       {std::string("optim.name=") + optimizer, std::string("train.steps=") + steps,
+                        "optim.schedule.kind=constant", "optim.schedule.warmup=0"});
     };
     const Course whole = train(config("6"), 3, folder / "whole");
     const Course cut = train(config("3"), 3, folder / "cut");
@@ -159,7 +159,7 @@ TEST(WeightParts, ForkOfAnotherRun) {
 
 TEST(WeightParts, SavedInTheBackground) {
   const TemporaryFolder folder("weight_parts_background");
-  const RunConfig config = config_of("moe", "optimizer", {"train.steps=4"});
+  const RunConfig config = config_of("moe", "optimizer", {"train.steps=4", "optim.schedule.kind=constant"});
   const Course between = train(config, 2, folder / "between");
   fs::create_directories(folder / "meanwhile");
   const ops::PrecisionGuard precision(config.engine.precision);
@@ -209,14 +209,9 @@ TEST(WeightParts, WhoReadsADividedWeightIsTold) {
           [&] { value.detach().clone(); },
           [&] { value.detach().to(at::kBFloat16); },
           [&] { value.detach().view({-1}).copy_(at::zeros({value.numel()})); },
-          [&] { value.detach().t().contiguous(); },
           [&] { value.const_data_ptr<float>(); },
-          [&] { value.data_ptr(); },
-          [&] {
-            at::matmul(at::ones({1, value.size(-1)}), value.transpose(-1, -2));
-          }};
+          [&] { value.data_ptr(); }};
       for (size_t reader = 0; reader < readers.size(); ++reader) {
-        if (reader == 4 && value.dim() > 2) continue;
         try {
           readers[reader]();
           ADD_FAILURE() << name << ": reader " << reader << " was not told";
@@ -226,6 +221,7 @@ TEST(WeightParts, WhoReadsADividedWeightIsTold) {
               << error.what();
         }
       }
+      EXPECT_THROW(value.transpose(-1, -2).contiguous(), c10::Error) << name;
     }
     EXPECT_EQ(divided, 2 * 6) << "qkv and out, in and out of experts and of what they share, of each block";
   });
@@ -240,7 +236,8 @@ TEST(WeightParts, ARankHoldsWhatThePlanSays) {
       const RunConfig config = config_of(family, "optimizer", larger);
       const Needs needs = needs_of(config);
       EXPECT_GT(needs.run.read_rounded, 0.5 * needs.run.weights);
-      double operands = 0;  // that are rounded anew in each step: not held here
+      const double rounded_anew = needs.run.rounded_weight_bytes - 2 * needs.run.read_rounded;  // in each step
+      EXPECT_GE(rounded_anew, 0);
       comm::ThreadGroup::run(ranks, [&](comm::Group& group) {
         const Rank rank(config, group);
         double bytes = 0;
@@ -250,11 +247,9 @@ TEST(WeightParts, ARankHoldsWhatThePlanSays) {
         }
         bytes += static_cast<double>(rank.weights.rounded().nbytes());
         const double planned = plan::device_bytes(needs.run, plan::Sharding::optimizer, ranks, 0).weights;
-        if (group.leads()) operands = needs.run.rounded_weight_bytes - 2 * needs.run.read_rounded;
-        EXPECT_NEAR(bytes, planned - (needs.run.rounded_weight_bytes - 2 * needs.run.read_rounded), 0.05 * planned);
+        EXPECT_NEAR(bytes, planned - rounded_anew, 0.05 * planned);
         EXPECT_LT(bytes, 0.85 * plan::device_bytes(needs.run, plan::Sharding::none, ranks, 0).weights);
       });
-      EXPECT_GE(operands, 0);
     }
   }
 }
