@@ -57,7 +57,7 @@ TEST(ReleasedWeight, IsReadByItsRoundedCopy) {
       if (in_place) w.mutable_grad() = at::zeros_like(w);
       const GradientsInPlace scope;
       x.mutable_grad().reset();
-      const at::Tensor y = linear(x, w, {});
+      const at::Tensor y = ops::linear(x, w, {});
       (y * y).sum().backward();
       return std::vector<at::Tensor>{y, x.grad().clone(), w.grad()};
     };
@@ -72,7 +72,8 @@ TEST(ReleasedWeight, ItsNumbersCannotBeRead) {
   const at::Tensor row = weight.view({-1});
   {
     const ReleasedWeight released("blocks.0.w", weight, weight.to(at::kBFloat16));
-    for (const auto& read : std::vector<std::function<void()>>{[&] { linear(x, weight, {}); }, [&] { row.sum(); }}) {
+    for (const auto& read :
+         std::vector<std::function<void()>>{[&] { ops::linear(x, weight, {}); }, [&] { row.sum(); }}) {
       try {
         read();
         ADD_FAILURE() << "was read";

@@ -2,6 +2,7 @@
 // ranks hold them whole, in files that any number of ranks reads, and a rank that has no more of them than it should.
 #include "siamese/train/weight_parts.h"
 
+#include <algorithm>
 #include <functional>
 
 #include "tests/support/errors.h"
@@ -59,6 +60,10 @@ Course train(const RunConfig& config, int ranks, const fs::path& run, const fs::
       losses.push_back(trainer.step().loss);
       if (trainer.state().step == 2) losses.push_back(trainer.evaluate().held_out.loss);
     }
+    const auto& list = trainer.model().parameters().list();
+    const bool divided =
+        std::any_of(list.begin(), list.end(), [](const auto& one) { return one.value.storage().nbytes() == 0; });
+    EXPECT_EQ(divided, ranks > 1 && config.engine.shard == Shard::optimizer);
     if (!group.leads()) return trainer.help_save();
     course = {losses, trainer.save_together(run)};
   });
