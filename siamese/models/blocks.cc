@@ -98,4 +98,13 @@ double matrix_elements(const nn::Parameters& parameters, std::string_view prefix
   return elements;
 }
 
+double depth_attention_products(const ModelConfig& config) {
+  if (config.depth_attention_stride == 0) return 0;
+  size_t sources = 0;
+  for (int64_t block = 1; block < config.blocks; ++block) {  // the first has its own values alone
+    sources += nn::depth_sources(config.value_mixing(), block).size() + 1;
+  }
+  return 2 * static_cast<double>(sources) * static_cast<double>(config.width / config.heads * config.kv_heads);
+}
+
 }  // namespace siamese::models

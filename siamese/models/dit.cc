@@ -176,7 +176,7 @@ double DiffusionTransformer::forward_flops(int64_t batch) const {
   const auto tokens = static_cast<double>(config_.context);
   double every_sample = matrix_elements(parameters(), "timestep.") + matrix_elements(parameters(), "final.modulation.");
   for (const auto& modulation : modulations_) every_sample += static_cast<double>(modulation.weight().value().numel());
-  const double every_token = matrix_elements(parameters()) - every_sample;
+  const double every_token = matrix_elements(parameters()) - every_sample + depth_attention_products(config_);
   const double attention = 2 * static_cast<double>(config_.blocks * config_.width) * tokens * tokens;
   return 2 * static_cast<double>(batch) * (every_token * tokens + attention + every_sample);
 }

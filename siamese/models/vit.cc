@@ -103,7 +103,7 @@ Pass VisionTransformer::pass(const Inputs& inputs, const StackOptions& options) 
 double VisionTransformer::forward_flops(int64_t batch) const {
   const auto tokens = static_cast<double>(config_.context);
   const double head = matrix_elements(parameters(), "head.");
-  const double every_token = matrix_elements(parameters()) - head;
+  const double every_token = matrix_elements(parameters()) - head + depth_attention_products(config_);
   const double attention = 2 * static_cast<double>(config_.blocks * config_.width) * tokens * tokens;
   return 2 * static_cast<double>(batch) * (every_token * tokens + attention + head);
 }

@@ -121,7 +121,8 @@ struct EngineConfig {
     visit("recompute", self.recompute, "activation checkpointing: blocks per recomputed segment; 0 = off");
     visit("device", self.device, "where tensors live and are computed: cpu, cuda, cuda:1, mps ...");
     visit("timeout", self.timeout, "seconds that ranks under mpirun wait for each other; 0 = for ever");
-    visit("shard", self.shard, "what ranks under mpirun divide among them: none, or the optimizer's moments");
+    visit("shard", self.shard,
+          "what ranks under mpirun divide among them: none, or moments (and, with bfloat16, float32 matrices)");
   }
 };
 

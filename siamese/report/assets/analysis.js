@@ -2,8 +2,6 @@
 // kind of branch) in all panels of a chart; side by side they share one vertical range.
 
 const DATA = JSON.parse(document.getElementById("report-data").textContent);
-const COLORS = 8;
-const DASHES = ["", "7 3", "2 3", "10 3 2 3"];
 const ANALYSES = DATA.analyses;
 const SEVERAL = ANALYSES.length > 1;
 
@@ -19,7 +17,7 @@ function siteTitle(analysis) {
 function styles(chart) {
   const names = [...new Set(chart.panels.flatMap((panel) => panel.map((line) => line.name)))];
   return new Map(names.map((name, at) => [name, {
-    color: `var(--series-${at % COLORS})`, dash: DASHES[Math.floor(at / COLORS) % DASHES.length] }]));
+    color: seriesColor(at), dash: DASHES[Math.floor(at / COLORS) % DASHES.length] }]));
 }
 
 function panelTitle(analysis) {

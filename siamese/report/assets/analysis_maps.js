@@ -1,13 +1,5 @@
 // Matrices over depth as colours, one panel for each analysis: a cell's value under the pointer or the arrow keys. All
-// panels of a map share one range; the colours (viridis) mean the same in light and dark.
-
-const RAMP = [[68, 1, 84], [59, 82, 139], [33, 145, 140], [94, 201, 98], [253, 231, 37]];
-
-function rampColor(share) {
-  const at = Math.min(Math.max(share, 0), 1) * (RAMP.length - 1);
-  const below = Math.min(Math.floor(at), RAMP.length - 2);
-  return RAMP[below].map((part, i) => Math.round(part + (RAMP[below + 1][i] - part) * (at - below)));
-}
+// panels of a map share one range; the ramp (colors.js) means the same in light and dark.
 
 // From 0, or below where values are, to the largest.
 function mapRange(panels) {
@@ -28,17 +20,16 @@ function mapCanvas(panel, [low, high]) {
   canvas.style.width = `${Math.round(panel.columns * cell)}px`;
   canvas.style.height = `${Math.round(panel.rows * cell)}px`;
   const context = canvas.getContext("2d");
-  const pixels = context.createImageData(panel.columns, panel.rows);
-  panel.values.forEach((value, at) => {
-    const color = isNumber(value) ? [...rampColor((value - low) / (high - low)), 255] : [0, 0, 0, 0];
-    pixels.data.set(color, 4 * at);
+  panel.values.forEach((value, at) => {  // a cell that is none stays clear
+    if (!isNumber(value)) return;
+    context.fillStyle = rampColor((value - low) / (high - low));
+    context.fillRect(at % panel.columns, Math.floor(at / panel.columns), 1, 1);
   });
-  context.putImageData(pixels, 0, 0);
   return canvas;
 }
 
 function mapLegend([low, high]) {
-  const stops = RAMP.map((color, at) => `rgb(${color.join(",")}) ${(100 * at) / (RAMP.length - 1)}%`).join(",");
+  const stops = RAMP.map((_, at) => rampColor(at / (RAMP.length - 1))).join(",");
   return el("div", { class: "chart-legend" }, el("span", { class: "key" }, formatNumber(low, 3),
     el("span", { style: `display:inline-block;width:120px;height:10px;margin:0 6px;background:linear-gradient(to right,${stops})` }),
     formatNumber(high, 3)));
