@@ -3,7 +3,7 @@
 #   make test    from a clean clone to all checks and tests passed; .ci/run calls exactly this
 .DEFAULT_GOAL := build
 .NOTPARALLEL:
-.PHONY: build demo recorded bench test check asan fuzz cross-arm64 lint format examples wheel test-python dist tarball setup \
+.PHONY: build demo recorded results bench test check asan fuzz cross-arm64 lint format examples wheel test-python dist tarball setup \
   clean help
 
 SIAMESE := build/release/siamese
@@ -29,6 +29,11 @@ recorded: build ## table and page of 72 recorded runs, without training
 	$(call say,Drawing the 72 runs that docs/results/stability.jsonl records)
 	$(SIAMESE) sweep configs/sweeps/stability.yaml --out runs/recorded
 	@printf '\nOpen %s/runs/recorded/report.html in a browser.\n' "$(CURDIR)"
+
+results: build ## every table and plot of docs/results.md from the records, without training
+	$(call say,Rendering the recorded sweeps)
+	python3 benchmarks/results.py $(SIAMESE)
+	python3 benchmarks/rates.py
 
 bench: setup build ## measure kernels and training steps beside plain PyTorch into docs/performance.md (50 minutes)
 	$(call say,Measuring; nothing else should run on this machine)
@@ -58,6 +63,7 @@ check: ## the checks that need no build: includes, file length, formatting, link
 	python3 benchmarks/test_render.py
 	python3 benchmarks/test_scale.py
 	python3 benchmarks/test_rates.py
+	python3 benchmarks/test_results.py
 	python3 tools/check_includes.py
 	python3 tools/check_tree.py
 	python3 tools/check_docs.py

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.xdist_group("fsdp")  # one process trains what several tests look at
+
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLE = ROOT / "examples" / "python" / "train_fsdp.py"
 SIZES = {"width": 32, "blocks": 2, "heads": 2, "context": 16, "batch": 4, "steps": 6, "save-every": 3, "lr": 0.01}

@@ -82,6 +82,7 @@ int run(int argc, char** argv) {
   add_serve(app);
   add_sweep(app, exit_code);
   add_report(app);
+  add_watch(app);
   add_bench(app);
   add_config(app);
   add_plan(app);

@@ -24,5 +24,6 @@ void add_inspect(CLI::App& app);
 void add_tokenizer(CLI::App& app);
 void add_prepare(CLI::App& app, int& exit_code);
 void add_serve(CLI::App& app);
+void add_watch(CLI::App& app);
 
 }  // namespace siamese::cli

@@ -24,6 +24,7 @@
 #include <cstdint>
 
 #include "siamese/kernels/junction.h"
+#include "siamese/kernels/row_pass.h"
 #include "siamese/kernels/row_steps-inl.h"
 
 #if defined(SIAMESE_KERNELS_JUNCTION_BACKWARD_INL_H_) == defined(HWY_TARGET_TOGGLE)
@@ -112,7 +113,7 @@ class BackwardRow {
     FloatVector x_scale;
   };
 
-  HWY_INLINE void input_norm_sums() {
+  SIAMESE_ROW_PASS void input_norm_sums() {
     const Floats d;
     GradientSums<kLayer> sums;
     for_each_vector(0, cols_, [&](int64_t i, auto access) HWY_ATTR {
@@ -127,7 +128,7 @@ class BackwardRow {
     input_means_ = NormMeans(sums.total(), cols_);
   }
 
-  HWY_INLINE void merge_backward() {
+  SIAMESE_ROW_PASS void merge_backward() {
     const Floats d;
     GradientSums<kLayer> u_sums;
     GradientSums<kLayer> v_sums;
@@ -167,7 +168,7 @@ class BackwardRow {
     y_means_ = NormMeans(v_sums.total(), cols_);
   }
 
-  HWY_INLINE void stream_gradients() {
+  SIAMESE_ROW_PASS void stream_gradients() {
     const Floats d;
     const auto x_branch = hn::Set(d, x_branch_);
     const auto y_branch = hn::Set(d, y_branch_);
@@ -217,7 +218,7 @@ class BackwardRow {
     branch_means_ = NormMeans(sums.total(), cols_);
   }
 
-  HWY_INLINE void branch_backward() {
+  SIAMESE_ROW_PASS void branch_backward() {
     const Floats d;
     for_each_vector(0, cols_, [&](int64_t i, auto access) HWY_ATTR {
       if (!input_norm_.present()) prefetch_all(kAhead + i, d_input_);
@@ -238,7 +239,7 @@ class BackwardRow {
 
   // n of P; U itself without the norm, 0 without the stream.
   template <class Access>
-  HWY_INLINE FloatVector normed_u(Access access, int64_t i) const {
+  SIAMESE_ROW_PASS FloatVector normed_u(Access access, int64_t i) const {
     if constexpr (!kTwo) return hn::Zero(Floats());
     const auto value = access.load(Floats(), x_sum_ + i);
     return x_norm_.present() ? x_norm_.normalised(value) : value;
@@ -246,18 +247,18 @@ class BackwardRow {
 
   // n of Q; V itself without the norm.
   template <class Access>
-  HWY_INLINE FloatVector normed_v(Access access, int64_t i) const {
+  SIAMESE_ROW_PASS FloatVector normed_v(Access access, int64_t i) const {
     const auto value = access.load(Floats(), y_sum_ + i);
     return y_norm_.present() ? y_norm_.normalised(value) : value;
   }
 
   // X from n of P.
-  HWY_INLINE FloatVector x_out(const Columns& at, FloatVector normed) const {
+  SIAMESE_ROW_PASS FloatVector x_out(const Columns& at, FloatVector normed) const {
     return x_norm_.present() ? x_norm_.affine(at.x, normed) : normed;
   }
 
   // n of I from n of P and n of Q.
-  HWY_INLINE FloatVector normed_merge(const Columns& at, FloatVector u, FloatVector v) const {
+  SIAMESE_ROW_PASS FloatVector normed_merge(const Columns& at, FloatVector u, FloatVector v) const {
     if (y_norm_.present()) v = y_norm_.affine(at.y, v);
     if constexpr (kTwo) {
       u = x_out(at, u);
@@ -269,14 +270,14 @@ class BackwardRow {
 
   // input_scale d_input
   template <class Access>
-  HWY_INLINE FloatVector input_gradient(Access access, int64_t i) const {
+  SIAMESE_ROW_PASS FloatVector input_gradient(Access access, int64_t i) const {
     return hn::Mul(access.load(Floats(), d_input_ + i), hn::Set(Floats(), input_scale_));
   }
 
   // dm from n of P and n of Q, once loop 1 is done.
   template <class Access>
-  HWY_INLINE FloatVector merge_gradient(Access access, const Columns& at, int64_t i, FloatVector u,
-                                        FloatVector v) const {
+  SIAMESE_ROW_PASS FloatVector merge_gradient(Access access, const Columns& at, int64_t i, FloatVector u,
+                                              FloatVector v) const {
     const auto di = input_gradient(access, i);
     if (!input_norm_.present()) return di;
     return input_norm_.input_gradient(hn::Mul(di, at.input.gain), normed_merge(at, u, v), input_means_);
@@ -284,15 +285,15 @@ class BackwardRow {
 
   // dX
   template <class Access>
-  HWY_INLINE FloatVector x_out_gradient(Access access, const Columns& at, int64_t i, FloatVector dm) const {
+  SIAMESE_ROW_PASS FloatVector x_out_gradient(Access access, const Columns& at, int64_t i, FloatVector dm) const {
     if (scales_x()) dm = hn::Mul(dm, at.x_scale);
     return hn::Add(dm, access.load(Floats(), d_x_out_ + i));
   }
 
   // dU
   template <class Access>
-  HWY_INLINE FloatVector x_sum_gradient(Access access, const Columns& at, int64_t i, FloatVector dm,
-                                        FloatVector u) const {
+  SIAMESE_ROW_PASS FloatVector x_sum_gradient(Access access, const Columns& at, int64_t i, FloatVector dm,
+                                              FloatVector u) const {
     const auto dx = x_out_gradient(access, at, i, dm);
     if (!x_norm_.present()) return dx;
     return x_norm_.input_gradient(hn::Mul(dx, at.x.gain), u, x_means_);
@@ -300,8 +301,8 @@ class BackwardRow {
 
   // dV
   template <class Access>
-  HWY_INLINE FloatVector y_sum_gradient(Access access, const Columns& at, int64_t i, FloatVector dm,
-                                        FloatVector v) const {
+  SIAMESE_ROW_PASS FloatVector y_sum_gradient(Access access, const Columns& at, int64_t i, FloatVector dm,
+                                              FloatVector v) const {
     if (y_norm_.present()) dm = y_norm_.input_gradient(hn::Mul(dm, at.y.gain), v, y_means_);
     return hn::Add(dm, access.load(Floats(), d_y_sum_ + i));
   }

@@ -16,6 +16,7 @@
 #include <cstdint>
 
 #include "siamese/kernels/junction.h"
+#include "siamese/kernels/row_pass.h"
 #include "siamese/kernels/row_steps-inl.h"
 
 #if defined(SIAMESE_KERNELS_JUNCTION_FORWARD_INL_H_) == defined(HWY_TARGET_TOGGLE)
@@ -66,7 +67,7 @@ class ForwardRow {
   }
 
  private:
-  HWY_INLINE void branch_statistics() {
+  SIAMESE_ROW_PASS void branch_statistics() {
     const Floats d;
     RowSums<kLayer> sums;
     for_each_vector(0, cols_, [&](int64_t i, auto access) HWY_ATTR {
@@ -77,7 +78,7 @@ class ForwardRow {
     branch_norm_.set_statistics(sums.total(), cols_);
   }
 
-  HWY_INLINE void add_branch() {
+  SIAMESE_ROW_PASS void add_branch() {
     const Floats d;
     const auto x_branch = hn::Set(d, x_branch_);
     const auto y_branch = hn::Set(d, y_branch_);
@@ -112,7 +113,7 @@ class ForwardRow {
     if (y_norm_.present()) y_norm_.set_statistics(v_sums.total(), cols_);
   }
 
-  HWY_INLINE void merge() {
+  SIAMESE_ROW_PASS void merge() {
     const Floats d;
     const float* const u_row = x_sum_ == nullptr ? x_ : u_row_;
     const float* const v_row = y_sum_ == nullptr ? y_ : v_row_;
@@ -145,7 +146,7 @@ class ForwardRow {
     if (input_norm_.present()) input_norm_.set_statistics(sums.total(), cols_);
   }
 
-  HWY_INLINE void normalise_merge() {
+  SIAMESE_ROW_PASS void normalise_merge() {
     const Floats d;
     const auto scale = hn::Set(d, input_scale_);
     for_each_vector(0, cols_, [&](int64_t i, auto access) HWY_ATTR {
@@ -156,7 +157,7 @@ class ForwardRow {
 
   // b; 0 without a branch.
   template <class Access>
-  HWY_INLINE FloatVector normed_branch(Access access, int64_t i) const {
+  SIAMESE_ROW_PASS FloatVector normed_branch(Access access, int64_t i) const {
     if (HWY_UNLIKELY(branch_ == nullptr)) return hn::Zero(Floats());
     auto b = access.load(Floats(), branch_ + i);
     if (branch_norm_.present()) b = branch_norm_.affine(access, i, branch_norm_.normalised(b));

@@ -27,6 +27,7 @@ struct Sequence {
   const std::vector<nn::KeyValues>* cache = nullptr;
   Dropping dropping = {};            // training only
   std::vector<int64_t> pieces = {};  // lengths of documents that do not see each other (nn/pieces.h); empty: all do
+  AttentionWatch* watch = nullptr;   // in a pass without a cache
 };
 
 class Blocks {
@@ -53,5 +54,8 @@ std::unique_ptr<Stack> make_stack(const nn::Scope& root, const ModelConfig& conf
 
 // Elements of the matrices whose names start with `prefix` (all without one).
 double matrix_elements(const nn::Parameters& parameters, std::string_view prefix = "");
+
+// Multiply-adds of Depth-Attention for one token in all blocks: a score and a part of a sum for each source.
+double depth_attention_products(const ModelConfig& config);
 
 }  // namespace siamese::models

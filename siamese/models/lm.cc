@@ -98,7 +98,7 @@ StackOutput LanguageModel::run(const at::Tensor& given, const StackOptions& opti
                                const Dropping& dropping, const std::vector<std::vector<int64_t>>& borders) const {
   nn::expect_indices("tokens", given, {-1, -1}, config_.vocab);
   const at::Tensor tokens = given.to(embedding_.weight().value().device());
-  Sequence sequence{.dropping = dropping};
+  Sequence sequence{.dropping = dropping, .watch = cache == nullptr ? options.watch : nullptr};
   at::Tensor embedded;
   if (cache != nullptr) {
     check_cache(given, options, *cache);
@@ -216,7 +216,8 @@ double LanguageModel::forward_flops(int64_t batch) const {
     pairs += tokens * window - window * window / 2;
   }
   const double attention = 2 * static_cast<double>(config_.width) * pairs;
-  return 2 * static_cast<double>(batch) * (weights * tokens + attention);
+  const double every_token = weights + depth_attention_products(config_);
+  return 2 * static_cast<double>(batch) * (every_token * tokens + attention);
 }
 
 LmCache LanguageModel::make_cache(int64_t batch, int64_t capacity, bool slides) const {

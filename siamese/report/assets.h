@@ -8,5 +8,6 @@ namespace siamese::report {
 std::string_view style_text();
 std::string_view script_text();           // of a report
 std::string_view analysis_script_text();  // of the page of an analysis
+std::string_view watch_script_text();     // of the live page
 
 }  // namespace siamese::report

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "siamese/report/comparison_table.h"
+#include "siamese/report/headline.h"
 #include "siamese/report/page_families.h"
 #include "siamese/report/page_numbers.h"
 
@@ -64,6 +65,7 @@ const char* place_text(RatePlace place) {
 json comparison_object(const FamilyComparison& comparison, const std::vector<ResultGroup>& groups) {
   json object{{"family", comparison.family},
               {"reference", comparison.variants.front().variant},
+              {"headline", headline(comparison, groups)},
               {"sentence", pairs_sentence(comparison)},
               {"variants", json::array()},
               {"pairs", json::array()}};

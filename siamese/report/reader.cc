@@ -24,41 +24,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-void read_info(const fs::path& folder, RunRecord& run) {
-  run.state = RunState::unknown;
-  try {
-    const auto info = runs::read_run_file(folder, &run.notes);
-    if (!info) {
-      if (run.metrics.step.empty()) run.state = RunState::not_started;
-      return;
-    }
-    run.state = state_of(info->status);
-    run.scheme = info->scheme;
-    run.label = info->label;
-    run.message = info->message;
-    run.step = info->step;
-    run.steps = info->steps;
-    run.parameters = info->parameters;
-    if (info->seed) run.seed = static_cast<int64_t>(*info->seed);
-    run.lr = info->lr;
-    run.step_flops = info->step_flops;
-    run.builds = runs::builds_of(info->stretches);
-  } catch (const Error& error) {
-    run.notes.push_back(error.what());
-  }
-}
-
-void read_config(const fs::path& path, RunRecord& run) {
-  try {
-    if (!is_there(path)) return;
-    run.config_text = io::read_file(path);
-    run.config = config::flatten(config::parse_yaml(run.config_text, path.string()));
-    run.family = family_of(run.config);
-  } catch (const Error& error) {
-    run.notes.push_back(error.what());
-  }
-}
-
 bool is_run_folder(const fs::path& folder) {
   // A checkpoint has a config.yaml too, but its curves are its run's.
   if (is_there(folder / io::kTrainerFile)) return false;
@@ -119,13 +84,58 @@ Collection read_sweep(const fs::path& folder) {
   return sweep;
 }
 
+// A file that the system does not let us read is said on the page, and what else there is of the run is shown.
+void read_or_note(void (*read)(const fs::path&, RunRecord&), const fs::path& file, RunRecord& run) {
+  try {
+    read(file, run);
+  } catch (const Error& error) {
+    run.notes.emplace_back(error.what());
+  }
+}
+
 }  // namespace
+
+void read_info(const fs::path& folder, RunRecord& run) {
+  run.state = RunState::unknown;
+  try {
+    const auto info = runs::read_run_file(folder, &run.notes);
+    if (!info) {
+      if (run.metrics.step.empty()) run.state = RunState::not_started;
+      return;
+    }
+    run.state = state_of(info->status);
+    run.scheme = info->scheme;
+    run.label = info->label;
+    run.message = info->message;
+    run.step = info->step;
+    run.steps = info->steps;
+    run.parameters = info->parameters;
+    if (info->seed) run.seed = static_cast<int64_t>(*info->seed);
+    run.lr = info->lr;
+    run.step_flops = info->step_flops;
+    run.stretches = runs::joined(info->stretches);
+    run.builds = runs::builds_of(info->stretches);
+  } catch (const Error& error) {
+    run.notes.push_back(error.what());
+  }
+}
+
+void read_config(const fs::path& path, RunRecord& run) {
+  try {
+    if (!is_there(path)) return;
+    run.config_text = io::read_file(path);
+    run.config = config::flatten(config::parse_yaml(run.config_text, path.string()));
+    run.family = family_of(run.config);
+  } catch (const Error& error) {
+    run.notes.push_back(error.what());
+  }
+}
 
 RunRecord read_run(const fs::path& folder) {
   RunRecord run;
   run.folder = folder.string();
-  read_metrics(folder / io::kMetricsFile, run);
-  read_evals(folder / io::kEvalFile, run);
+  read_or_note(read_metrics, folder / io::kMetricsFile, run);
+  read_or_note(read_evals, folder / io::kEvalFile, run);
   read_info(folder, run);
   read_config(folder / io::kConfigFile, run);
   run.dir = folder_name(folder);

@@ -25,6 +25,11 @@ struct Collection {
 
 RunRecord read_run(const std::filesystem::path& folder);
 
+// Parts of it: run.json into state, names and numbers; config.yaml into config and family. What cannot be read is a
+// note.
+void read_info(const std::filesystem::path& folder, RunRecord& run);
+void read_config(const std::filesystem::path& path, RunRecord& run);
+
 // DataError when the folder is neither, or its sweep.json cannot be understood.
 Collection read_collection(const std::filesystem::path& run_or_sweep);
 

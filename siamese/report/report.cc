@@ -58,12 +58,13 @@ void check_ours(const fs::path& path, std::string_view mark, const std::string& 
   throw UsageError(path.string() + ": exists already and is no " + expected + "; choose another file");
 }
 
-void write_page(Results& results, const fs::path& page) {
+std::string page_of(Results& results) {
   load_sample_grids(results.collection);
-  io::write_file_atomic(page, render_page(title_of(results.collection),
-                                          page_data(results.collection, results.groups, results.comparisons),
-                                          summary_of(results), script_text()));
+  return render_page(title_of(results.collection), page_data(results.collection, results.groups, results.comparisons),
+                     summary_of(results), script_text());
 }
+
+void write_page(Results& results, const fs::path& page) { io::write_file_atomic(page, page_of(results)); }
 
 }  // namespace
 
@@ -85,6 +86,11 @@ fs::path write_report(const fs::path& run_or_sweep) {
   const fs::path page = run_or_sweep / io::kReportFile;
   write_page(results, page);
   return page;
+}
+
+std::string report_page(const std::vector<fs::path>& sources) {
+  Results results = results_of(read_sources(sources));
+  return page_of(results);
 }
 
 std::string summary_table(const fs::path& sweep) { return summary_of(results_of(read_collection(sweep))); }

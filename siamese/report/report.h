@@ -23,6 +23,9 @@ std::filesystem::path write_report(const ReportRequest& request);
 // Of one run or sweep, into its folder.
 std::filesystem::path write_report(const std::filesystem::path& run_or_sweep);
 
+// The page about them as text; nothing is written.
+std::string report_page(const std::vector<std::filesystem::path>& sources);
+
 // The final results as Markdown: a table with one row per variant and learning rate, mean +- sample standard deviation
 // over the seeds that did not diverge, one for each family of models when there are several; and where there are two
 // variants, each at its best rate against the first.

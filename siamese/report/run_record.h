@@ -117,8 +117,9 @@ struct RunRecord {
   std::string config_text;
   std::vector<std::pair<std::string, std::string>> config;  // ("optim.lr", "0.002"), in file order
   std::vector<std::string> notes;
-  std::vector<runs::Build> builds;  // that made it; none: not known
-  bool other_build = false;         // another than most runs of its collection (builds.h)
+  std::vector<runs::Stretch> stretches;  // who made it, alike neighbours joined; none: not known
+  std::vector<runs::Build> builds;       // the same, the programs alone
+  bool other_build = false;              // another than most runs of its collection (builds.h)
 
   // What the tables show; NaN when nothing was recorded.
   double first_loss() const;           // of step 1

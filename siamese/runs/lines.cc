@@ -10,13 +10,12 @@
 #include "siamese/io/message.h"
 #include "siamese/io/strict_json.h"
 #include "siamese/runs/fields.h"
+#include "siamese/runs/line_seal.h"
 
 namespace siamese::runs {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-constexpr std::string_view kChecksumMark = "\"checksum\":\"";  // as the printer spaces it
 
 // As the reader of a whole line judges it (io/json_lines.h): a NUL is what a power cut leaves.
 bool is_json(std::string_view line) { return line.find('\0') == std::string_view::npos && Json::accept(line); }
@@ -37,19 +36,14 @@ void walk(const std::string& text, const std::filesystem::path& file, Use use) {
 
 void read_tolerantly(const std::filesystem::path& file, const UseLine& use, Notes& notes) {
   Notes wrong;
-  try {
-    if (!is_there(file)) return;
-    walk(io::read_file(file), file, [&](std::string_view line, const std::string& where, bool torn) {
-      if (torn) return wrong.push_back(where + ": half-written: its writer is at work or was killed");
-      try {
-        use(line, where, &wrong);
-      } catch (const DataError& error) {
-        wrong.push_back(error.what());
-      }
-    });
-  } catch (const Error& error) {  // what the system says
-    wrong.push_back(error.what());
-  }
+  walk(io::read_file(file), file, [&](std::string_view line, const std::string& where, bool torn) {
+    if (torn) return wrong.push_back(where + ": half-written: its writer is at work or was killed");
+    try {
+      use(line, where, &wrong);
+    } catch (const DataError& error) {
+      wrong.push_back(error.what());
+    }
+  });
   if (!wrong.empty()) notes.push_back(wrong.front());
   if (wrong.size() > 1) notes.push_back(fmt::format("{}: and {} more such places", file.string(), wrong.size() - 1));
 }
@@ -80,8 +74,8 @@ Json open_line(std::string_view line, std::string_view kind, const std::string& 
 }
 
 void for_each_line(const std::filesystem::path& file, const UseLine& use, Notes* notes) {
-  if (notes != nullptr) return read_tolerantly(file, use, *notes);
   if (!is_there(file)) return;
+  if (notes != nullptr) return read_tolerantly(file, use, *notes);
   walk(io::read_file(file), file, [&](std::string_view line, const std::string& where, bool torn) {
     if (!torn) use(line, where, nullptr);
   });

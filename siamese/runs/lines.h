@@ -28,8 +28,9 @@ nlohmann::ordered_json open_line(std::string_view line, std::string_view kind, c
 using UseLine = std::function<void(std::string_view line, const std::string& where, Notes* notes)>;
 
 // For each line of a file, none when it is missing. Without notes a DataError of `use` goes through, and a torn last
-// line is passed over, as a kill leaves one. With notes every unreadable or torn line is left out; one note says what
-// is wrong with the first of them, another how many more there are.
+// line is passed over, as a kill leaves one. With notes every damaged or torn line is left out; one note says what
+// is wrong with the first of them, another how many more there are. A file that cannot be read is an error in
+// either case: it is not a file without lines.
 void for_each_line(const std::filesystem::path& file, const UseLine& use, Notes* notes = nullptr);
 
 }  // namespace siamese::runs

@@ -3,11 +3,14 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <optional>
+#include <utility>
 
 #include <nlohmann/json.hpp>
 
 #include "siamese/runs/fields.h"
 #include "siamese/runs/lines.h"
+#include "siamese/runs/plain_step.h"
 
 namespace siamese::runs {
 namespace {
@@ -99,6 +102,11 @@ std::string to_line(const StepRecord& record) {
 }
 
 StepRecord read_step(std::string_view line, const std::string& where, Notes* notes) {
+  if (std::optional<StepRecord> plain = read_plain_step(line)) return *std::move(plain);
+  return read_any_step(line, where, notes);
+}
+
+StepRecord read_any_step(std::string_view line, const std::string& where, Notes* notes) {
   const Json object = open_line(line, kStepKind, where);
   const Fields fields(object, where, notes);
   StepRecord record;

@@ -9,6 +9,7 @@
 #include "siamese/base/path_kind.h"
 #include "siamese/io/run_dir.h"
 #include "siamese/train/config.h"
+#include "siamese/train/config_keys.h"
 #include "siamese/train/trainer_state.h"
 
 namespace siamese::train {
@@ -76,7 +77,9 @@ void check_warmed_up(const std::filesystem::path& checkpoint) {
   // Weights alone are those of whole branches.
   if (!is_there(checkpoint / io::kTrainerFile) || !is_there(checkpoint / io::kConfigFile)) return;
   const RunConfig config = read_config_file((checkpoint / io::kConfigFile).string());
-  const int64_t step = read_trainer_state(checkpoint / io::kTrainerFile).step;
+  const TrainerState state = read_trainer_state(checkpoint / io::kTrainerFile);
+  check_unchanged(config, state, checkpoint / io::kConfigFile);  // a file that was cut still reads as a config
+  const int64_t step = state.step;
   if (branch_scales(config, step).empty()) return;
   throw DataError(fmt::format(
       "{}: step {} lies in the residual warm-up (train.residual_warmup {}, {} steps), so that its weights without its "

@@ -44,7 +44,7 @@ std::vector<double> branch_scales(ResidualWarmup schedule, int64_t steps, int64_
 std::vector<double> branch_scales(const RunConfig& config, int64_t step);
 
 // DataError when the checkpoint, if it is one of a run, was saved in the middle of a warm-up: its weights without its
-// step are another model.
+// step are another model. The same when its config is not the one it was saved under.
 void check_warmed_up(const std::filesystem::path& checkpoint);
 
 }  // namespace siamese::train

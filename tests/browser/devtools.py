@@ -126,6 +126,7 @@ class Page:
 
     def __init__(self, browser, width, height=900):
         self.browser = browser
+        self.home = None
         target = browser.call("Target.createTarget", url="about:blank")["targetId"]
         self.session = browser.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         for domain in ("Page", "Runtime", "Log", "Network"):
@@ -136,7 +137,10 @@ class Page:
         return self.browser.call(method, self.session, **parameters)
 
     def open(self, path):
-        answer = self.call("Page.navigate", url=pathlib.Path(path).resolve().as_uri())
+        """A file, or an address of a server on this machine: then requests to it are no complaint."""
+        at_home = str(path).startswith(("http://127.0.0.1:", "about:"))
+        self.home = str(path) if at_home else None
+        answer = self.call("Page.navigate", url=str(path) if at_home else pathlib.Path(path).resolve().as_uri())
         if "errorText" in answer:
             raise BrowserError(f"{path}: {answer['errorText']}")
         self.browser.wait_for("Page.loadEventFired", self.session)
@@ -145,6 +149,19 @@ class Page:
     def settle(self):
         """Two frames: what was asked for is drawn, and observers of sizes have run."""
         self.ask("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done(true))))")
+
+    def wait(self, expression, seconds=60):
+        """Until a condition holds in the page; a time that is only for machines that hang."""
+        held = self.ask(f"""new Promise(done => {{ const end = Date.now() + {1000 * seconds};
+          const look = () => {{ let held = false; try {{ held = Boolean({expression}); }} catch (_) {{}}
+            if (held || Date.now() > end) done(held); else setTimeout(look, 30); }}; look(); }})""")
+        if not held:
+            raise BrowserError(f"did not come true: {expression}; the page says: {self.ask('document.body.innerText')[:2000]}")
+
+    def key(self, name, code):
+        for kind in ("keyDown", "keyUp"):
+            self.call("Input.dispatchKeyEvent", type=kind, key=name, code=name, windowsVirtualKeyCode=code)
+        self.settle()
 
     def ask(self, expression):
         answer = self.call("Runtime.evaluate", expression=expression, awaitPromise=True, returnByValue=True)
@@ -185,6 +202,6 @@ class Page:
                 found.append(about["type"] + ": " + " ".join(str(part.get("value")) for part in about["args"]))
             elif name == "Log.entryAdded" and about["entry"]["level"] in ("error", "warning"):
                 found.append(about["entry"]["text"])
-            elif name == "Network.requestWillBeSent" and not about["request"]["url"].startswith(("file:", "data:")):
+            elif name == "Network.requestWillBeSent" and not about["request"]["url"].startswith(("file:", "data:", "blob:", *([self.home] if self.home else []))):
                 found.append("a request: " + about["request"]["url"])
         return found

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The pages of `siamese report` and `siamese analyze`, in a real browser: three unrelated runs compared, at the width of a desk and of a hand.
+"""The pages of `siamese report`, `siamese analyze` and `siamese watch` (live.py), in a real browser, at the width of a desk and of a hand.
 
     tests/browser/run.py --binary build/release/siamese [--keep FOLDER]
 
@@ -11,14 +11,17 @@ the pages and pictures of them.
 
 import argparse
 import base64
+import json
 import pathlib
 import subprocess
 import sys
 import tempfile
 import unittest
+import xml.etree.ElementTree
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import devtools
+from live import WatchInABrowser  # noqa: F401  (its tests are run here)
 
 TINY = ["model.width=16", "model.blocks=2", "model.heads=2", "train.batch=4", "train.steps=40", "train.eval_every=10",
         "train.record_every=10", "eval.batches=1", "engine.threads=1"]
@@ -40,6 +43,8 @@ window.lines = (title) => [...window.card(title).querySelectorAll('.plot svg [da
 """
 
 WIDE, NARROW = 1400, 400
+STABILITY = pathlib.Path(__file__).resolve().parents[2] / "configs" / "sweeps" / "stability.yaml"  # 72 recorded runs
+SWEEP = "stability/report.html"
 
 
 def siamese(*words, folder):
@@ -63,6 +68,7 @@ class ReportInABrowser(unittest.TestCase):
         siamese("report", "pre", folder=cls.folder)
         siamese("analyze", "images", "--samples", "4", "--out", "analysed", folder=cls.folder)
         siamese("analyze", "--compare", "pre", "wide", "--samples", "4", "--out", "both", folder=cls.folder)
+        siamese("sweep", STABILITY, "--out", "stability", folder=cls.folder)
         cls.browser = devtools.Browser()
 
     @classmethod
@@ -226,6 +232,93 @@ class ReportInABrowser(unittest.TestCase):
         rows = (self.folder / "table.csv").read_text().splitlines()
         self.assertTrue(rows[0].startswith("family,variant,lr,runs,"))
         self.assertEqual(len(rows), 4)
+
+    def test_the_headline_says_what_the_seeds_allow(self):
+        page = self.open(WIDE, SWEEP)
+        words = page.ask("document.querySelector('.headline').textContent")
+        results = json.loads(siamese("report", "stability", "--json", folder=self.folder))
+        self.assertEqual(words, results["comparisons"][0]["headline"])
+        self.assertTrue(words.startswith("siamese is 0.20 lower than pre at the best rate of each, which is within noise (95 % interval "), words)
+        self.assertIn("3 seeds", words)
+
+    def test_the_loss_is_seen_on_a_narrow_screen(self):
+        page = self.open(NARROW, SWEEP)
+        hidden = page.ask("""[...document.querySelectorAll('table.data')].map(table => {
+          const head = [...table.querySelectorAll('thead th')].find(one => one.textContent === 'Val loss');
+          if (!head || !head.offsetWidth) return null;
+          const cells = [head, ...[...table.tBodies[0].rows].map(row => row.cells[head.cellIndex])];
+          return cells.filter(one => one.getBoundingClientRect().right > Math.min(window.innerWidth, table.parentElement.getBoundingClientRect().right) + 1).length;
+        }).filter(one => one !== null)""")
+        self.assertGreaterEqual(len(hidden), 2)
+        self.assertEqual(set(hidden), {0})
+
+    def test_a_colour_means_one_thing(self):
+        page = self.open(WIDE, SWEEP)
+        rates = page.ask("[...document.querySelectorAll('.legend .chip.rate .swatch line')].map(one => getComputedStyle(one).stroke)")
+        self.assertEqual(len(rates), 24)
+        self.assertEqual(len(set(rates)), 24)  # eight hues of three shades
+        page = self.open(WIDE)  # with recorded streams
+        variants = "new Set([...document.querySelectorAll('.legend .chip .dot')].map(one => getComputedStyle(one).backgroundColor))"
+        streams = "[...document.querySelectorAll('[id$=depth] .plot path.line')].map(one => getComputedStyle(one).stroke)"
+        self.assertTrue(page.ask(f"{streams}.length > 4 && {streams}.every(one => {variants}.has(one))"), page.ask(streams))
+
+    def test_heat_maps_over_depth_and_time(self):
+        page = self.open(WIDE, "pre/report.html")
+        self.assertEqual(page.ask("document.querySelectorAll('.heat-map .heat-cells rect').length"), 5 * 4)  # steps 1, 10, 20, 30, 40 by four sites
+        page.ask("document.querySelector('.heat-plot').focus()")
+        page.key("ArrowUp", 38)
+        self.assertIn("Step 40 \u00b7 site 0", page.ask("document.querySelector('.heat-map .tooltip').textContent"))
+
+    def test_every_chart_is_saved_as_a_file(self):
+        for file in ("page.html", "both/analysis.html"):
+            page = self.open(WIDE, file)
+            page.ask("window.saved = []; URL.createObjectURL = blob => { saved.push(blob.text()); return 'data:,'; }; HTMLAnchorElement.prototype.click = () => {}")
+            drawn = page.ask("[...document.querySelectorAll('.card.chart')].filter(card => card.querySelector('.plot svg')).length")
+            page.ask("[...document.querySelectorAll('.card.chart')].filter(card => card.querySelector('.plot svg')).forEach(card => card.querySelector('.svg-button').click())")
+            texts = page.ask("Promise.all(saved)")
+            self.assertEqual(len(texts), drawn)
+            for text in texts:
+                root = xml.etree.ElementTree.fromstring(text)
+                self.assertEqual(root.tag, "{http://www.w3.org/2000/svg}svg")
+                self.assertTrue(float(root.get("width")) > 200 and float(root.get("height")) > 100)
+                for foreign in ("var(", "color(", "class=", "<script", "NaN"):
+                    self.assertNotIn(foreign, text)
+
+    def test_everything_has_a_name_for_those_who_cannot_see_it(self):
+        for file in ("page.html", SWEEP, "both/analysis.html"):
+            page = self.open(WIDE, file)
+            tree = page.call("Accessibility.getFullAXTree")["nodes"]
+            nameless = [node for node in tree if not node.get("ignored") and node.get("role", {}).get("value") in ("button", "slider", "combobox", "image", "img", "region")
+                        and not node.get("name", {}).get("value")]
+            self.assertEqual(nameless, [])
+            self.assertTrue(page.ask("[...document.querySelectorAll('.plot')].every(one => one.tabIndex === 0 && one.getAttribute('aria-label').length > 10)"))
+            self.assertTrue(page.ask("[...document.querySelectorAll('[role=group]')].every(one => one.getAttribute('aria-label'))"))
+        self.assertEqual(page.ask("document.documentElement.lang"), "en")
+
+    def test_dark_and_printed(self):
+        page = self.open(WIDE)
+        lightness = "(color => { const [r, g, b] = color.match(/[\\d.]+/g).map(Number); return (0.2126 * r + 0.7152 * g + 0.0722 * b) / 255; })"
+        of = lambda what: page.ask(f"{lightness}(getComputedStyle(document.body).{what})")
+        dark = [{"name": "prefers-color-scheme", "value": "dark"}]
+        self.assertGreater(of("backgroundColor"), 0.9)
+        page.call("Emulation.setEmulatedMedia", media="screen", features=dark)
+        self.assertLess(of("backgroundColor"), 0.1)
+        self.assertGreater(of("color"), 0.8)
+        self.picture(page, "dark.png")
+        page.call("Emulation.setEmulatedMedia", media="print", features=dark)  # paper is white
+        self.assertGreater(of("backgroundColor"), 0.9)
+        self.assertLess(of("color"), 0.2)
+        self.assertTrue(page.ask("[...document.querySelectorAll('nav, .tools, .control-bar, .svg-button')].every(one => !one.offsetWidth)"))
+        self.assertGreater(len(page.call("Page.printToPDF", printBackground=True)["data"]), 10000)
+
+    def test_who_made_it_is_said(self):
+        version = siamese("--version", folder=self.folder).split()[1]
+        for file in ("page.html", "pre/report.html"):
+            words = self.open(WIDE, file).ask("document.querySelector('.provenance').textContent")
+            self.assertIn(f"siamese {version}", words)
+            self.assertIn("float32", words)
+            self.assertIn("siamese train arithmetic-small", words)
+            self.assertIn(" UTC", words)
 
     def test_an_error_of_the_script_would_be_seen(self):
         page = devtools.Page(self.browser, WIDE)

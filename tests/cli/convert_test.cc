@@ -299,6 +299,16 @@ TEST_F(ConvertVerb, ACheckpointsOwnConfigIsReadOrRefused) {
                  "run/step6/config.yaml: model.residual: missing, and every checkpoint names its scheme there");
 }
 
+// What is left of a file that was cut is a config, too, with defaults in the place of what is gone.
+TEST_F(ConvertVerb, ACheckpointsConfigThatWasCutIsRefused) {
+  train("optim.lr=0.004", "run");
+  const std::string text = read("run/step6/config.yaml");
+  write("run/step6/config.yaml", text.substr(0, text.find("\noptim:") + 1));
+  expect_refusal("convert run --from siamese --to siamese -o out", 3,
+                 "run/step6/config.yaml: was changed since the checkpoint was saved: optim.lr: was 0.004");
+  EXPECT_FALSE(exists("out"));
+}
+
 // What tells the sizes may itself be missing: it is listed with the rest.
 TEST_F(ConvertVerb, ListsWhatItWouldHaveLookedAt) {
   train("'model.residual=siamese(x=hybrid)'", "run");

@@ -1,37 +1,13 @@
 // The verb serve as a user runs it: the port it prints, an answer, a clean end.
 #include "tests/cli/background.h"
-#include <netinet/in.h>
-#include <sys/socket.h>
+#include "tests/cli/http.h"
 
 namespace siamese::cli {
 namespace {
 
 class ServeVerb : public CommandTest {
  protected:
-  // The port that a server printed; 0 when it printed none.
-  int port() const {
-    const std::string out = read("out.txt");
-    const size_t colon = out.rfind(':');
-    return out.ends_with('\n') && colon != std::string::npos ? std::atoi(out.c_str() + colon + 1) : 0;
-  }
-  // What a server answers to a request, all of it.
-  static std::string ask(int port, const std::string& request) {
-    const int client = socket(AF_INET, SOCK_STREAM, 0);
-    sockaddr_in address = {};
-    address.sin_family = AF_INET;
-    address.sin_port = htons(static_cast<uint16_t>(port));
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    std::string answer;
-    if (connect(client, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0 &&
-        send(client, request.data(), request.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(request.size())) {
-      char buffer[4096];
-      for (ssize_t got = 0; (got = recv(client, buffer, sizeof buffer, 0)) > 0;) {
-        answer.append(buffer, static_cast<size_t>(got));
-      }
-    }
-    close(client);
-    return answer;
-  }
+  int port() const { return printed_port(read("out.txt")); }
   static std::string completion(const std::string& body) {
     return "POST /v1/completions HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: " +
            std::to_string(body.size()) + "\r\n\r\n" + body;

@@ -8,9 +8,10 @@ using Verbs = CommandTest;
 
 TEST_F(Verbs, HelpOnEachVerbHasAnExample) {
   for (const char* const verb :
-       {"train",        "resume",      "eval",  "generate",      "sample",        "upcycle",     "probe",
-        "convert",      "inspect",     "sweep", "report",        "schemes",       "config list", "config show",
-        "config check", "config keys", "serve", "bench machine", "bench kernels", "bench step",  "bench generate"}) {
+       {"train",         "resume",        "eval",        "generate",      "sample",      "upcycle",
+        "probe",         "convert",       "inspect",     "sweep",         "report",      "watch",
+        "schemes",       "config list",   "config show", "config check",  "config keys", "serve",
+        "bench machine", "bench kernels", "bench step",  "bench generate"}) {
     const CommandResult result = run(std::string(verb) + " --help");
     EXPECT_EQ(result.exit_code, 0) << verb;
     EXPECT_NE(result.out.find("Example: siamese "), std::string::npos) << verb;

@@ -182,6 +182,23 @@ TEST(ValueCarry, WithoutAQueryDepthAttentionIsTheMean) {
   testing::expect_relative(a->hidden(tokens), b->hidden(tokens), 1e-13, "the mean");
 }
 
+// 5 blocks, stride 2 and the one before: sources {0}, {0, 1}, {0, 2}, {0, 2, 3} of blocks 1 to 4, and each block
+// itself, each a product with a key and one with a weight of every token's key/value heads.
+TEST(ValueCarry, FlopsCountTheSourcesInEveryFamily) {
+  for (const Family family : {Family::lm, Family::moe, Family::vit, Family::dit}) {
+    ModelConfig config = small_family(family, "pre");
+    config.blocks = 5;
+    const double plain = make_small(config)->forward_flops(3);
+    config.depth_attention_stride = 2;
+    config.depth_attention_recent = 1;
+    const double sources = (1 + 1) + (2 + 1) + (2 + 1) + (3 + 1);
+    const auto kv_width = static_cast<double>(config.width / config.heads * config.kv_heads);
+    EXPECT_DOUBLE_EQ(make_small(config)->forward_flops(3) - plain,
+                     2.0 * 3 * static_cast<double>(config.context) * sources * 2 * kv_width)
+        << enum_text(family);
+  }
+}
+
 TEST(ValueCarry, RecomputedItHasTheSameBitsInEveryFamily) {
   for (const Family family : all_families()) {
     for (ModelConfig config : value_mixings(family)) {

@@ -15,6 +15,7 @@
 #include "siamese/report/page_data.h"
 #include "siamese/report/reader.h"
 #include "siamese/report/report.h"
+#include "siamese/report/snapshots.h"
 #include "siamese/report/step_reader.h"
 #include "siamese/report/summary.h"
 

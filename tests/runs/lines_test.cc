@@ -5,6 +5,9 @@
 #include "tests/runs/support.h"
 #include <nlohmann/json.hpp>
 
+#include "siamese/base/check.h"
+#include "siamese/runs/outcome.h"
+
 namespace siamese::runs {
 namespace {
 
@@ -83,6 +86,19 @@ TEST_F(FolderTest, TolerantLinesLeaveOutWhatCannotBeRead) {
   for_each_line(folder_ / "g", use, &notes);
   ASSERT_EQ(notes.size(), 1u);
   expect_said(notes[0], "g: line 2: half-written");
+}
+
+// A file that cannot be read is not one without lines: an evaluation would be made twice, a diverged run called
+// finished.
+TEST_F(FolderTest, AFileThatCannotBeReadIsAnErrorInEitherCase) {
+  std::filesystem::create_directory(folder_ / "metrics.jsonl");
+  const auto use = [](std::string_view, const std::string&, Notes*) {};
+  Notes notes;
+  for (Notes* const tolerant : {static_cast<Notes*>(nullptr), &notes}) {
+    EXPECT_THROW(for_each_line(folder_ / "metrics.jsonl", use, tolerant), Error);
+  }
+  EXPECT_TRUE(notes.empty());
+  EXPECT_THROW(read_course(folder_, true), Error);
 }
 
 }  // namespace

@@ -2,8 +2,6 @@
 // kind of branch) in all panels of a chart; side by side they share one vertical range.
 
 const DATA = JSON.parse(document.getElementById("report-data").textContent);
-const COLORS = 8;
-const DASHES = ["", "7 3", "2 3", "10 3 2 3"];
 const ANALYSES = DATA.analyses;
 const SEVERAL = ANALYSES.length > 1;
 
@@ -19,7 +17,7 @@ function siteTitle(analysis) {
 function styles(chart) {
   const names = [...new Set(chart.panels.flatMap((panel) => panel.map((line) => line.name)))];
   return new Map(names.map((name, at) => [name, {
-    color: `var(--series-${at % COLORS})`, dash: DASHES[Math.floor(at / COLORS) % DASHES.length] }]));
+    color: seriesColor(at), dash: DASHES[Math.floor(at / COLORS) % DASHES.length] }]));
 }
 
 function panelTitle(analysis) {
@@ -50,6 +48,15 @@ function depthCharts(chart) {
     el("div", { class: "panel-grid pairs" }, charts));
 }
 
+// What a row or column of a map is.
+function axisName(analysis) {
+  return (axis, at) => (axis === "place" ? siteTitle(analysis)(at) : `${axis} ${at}`);
+}
+
+function maps(list) {
+  return list.map((map) => depthMap(map, ANALYSES.map((analysis) => (SEVERAL ? panelTitle(analysis) : "")), ANALYSES.map(axisName)));
+}
+
 function peakTable(analysis) {
   const number = (text) => el("td", { class: "num" }, text);
   const head = ["Value", "Stream", "Where", "Sample", "Position", "Channel", "Token", "Loss at mean", "Loss at zero"];
@@ -76,7 +83,7 @@ function facts(analysis) {
 
 function build() {
   const peaks = section("peaks", "Largest values", null, ANALYSES.map(peakTable));
-  const sections = DATA.sections.map((one) => [one.id, one.title, section(one.id, one.title, null, one.charts.map(depthCharts))]);
+  const sections = DATA.sections.map((one) => [one.id, one.title, section(one.id, one.title, null, one.charts.map(depthCharts), maps(one.maps))]);
   document.getElementById("report").append(
     el("header", { class: "page-head" }, el("div", { class: "kicker" }, "siamese \u00b7 analysis"), el("h1", {}, DATA.title)),
     ...ANALYSES.map(facts),

@@ -14,8 +14,9 @@ function createChart(spec) {
     toggles.includes("x") && el("span", { class: "axis-choice" }, spec.xToggle ?? spec.xLabel, axisChoice("Horizontal axis", view.xLog,
       (log) => { view.xLog = log; setZoom(null); })),
     toggles.includes("y") && el("span", { class: "axis-choice" }, toggles.includes("x") ? spec.title.toLowerCase() : null,
-      axisChoice("Vertical axis", view.yLog, (log) => { view.yLog = log; draw(); })));
-  const plot = el("div", { class: "plot", tabindex: "0", role: "img", "aria-label": spec.title + " chart" });
+      axisChoice("Vertical axis", view.yLog, (log) => { view.yLog = log; draw(); })),
+    svgButton(spec.title, () => plot.querySelector("svg")));
+  const plot = el("div", { class: "plot", tabindex: "0", role: "img", "aria-roledescription": "chart" });
   const tooltip = el("div", { class: "tooltip", hidden: true, role: "status" });
   const legend = el("div", { class: "chart-legend" });
   const note = el("div", { class: "chart-note" });
@@ -32,13 +33,14 @@ function createChart(spec) {
 
   function draw() {
     hideCrosshair();
-    const width = Math.max(240, plot.clientWidth || 640);
+    const width = Math.max(240, view.width || plot.clientWidth || 640);
     const height = width < 520 ? Math.min(spec.height || 300, 260) : spec.height || 300;
     const wholeX = xExtent(view.series, view.marks, view.xLog);
     plot.replaceChildren();
     node.classList.toggle("is-empty", !wholeX);
     if (!wholeX) {
       view.shown = null;
+      plot.setAttribute("aria-label", `${spec.title || "Values"}: ${spec.empty || "nothing recorded yet"}`);
       plot.append(emptyNote(spec.empty || "Nothing recorded yet."));
       return;
     }
@@ -60,6 +62,15 @@ function createChart(spec) {
       view.marks.filter((mark) => mark.x >= xDomain[0] && mark.x <= xDomain[1]).map((mark) => drawMark(mark, frame, sx, sy)),
       spec.yLabel && svg("text", { class: "axis-label", x: 4, y: 12 }, spec.yLabel), cross));
     view.shown = { frame, sx, sy, cross, width };
+    describe(xDomain);
+  }
+
+  // What somebody who cannot see the chart is told of it; the arrow keys then read values.
+  function describe([from, to]) {
+    const named = [...new Set(view.series.filter((one) => !one.quiet).map((one) => one.name))];
+    const format = spec.formatX || formatShort;
+    plot.setAttribute("aria-label", `${spec.title || "Values"}: ${plural(named.length, "line")} over ${spec.xLabel} ${format(from)} to ${format(to)}`
+      + (named.length <= 8 ? ` (${named.join("; ")})` : "") + ". Arrow keys read values.");
   }
 
   // The nearest recorded x to a pixel, over all series that take part.
@@ -155,10 +166,14 @@ function createChart(spec) {
     while (reach(away) === view.crosshair && Math.abs(away) < frame.right - frame.left) away += move;  // points may lie far apart
     showCrosshair(reach(away));
   });
-  // Redrawn in the next frame: a redraw inside the observer would change the size that is being observed.
-  new ResizeObserver(() => requestAnimationFrame(() => {
-    if (!view.shown || Math.abs(view.shown.width - plot.clientWidth) >= 1) draw();
-  })).observe(plot);
+  // The width is told, not asked for: asking makes the browser lay out the whole page. Redrawn in the next frame: a redraw
+  // inside the observer would change the size that is being observed.
+  new ResizeObserver(([entry]) => {
+    view.width = entry.contentRect.width;
+    requestAnimationFrame(() => {
+      if (!view.shown || Math.abs(view.shown.width - Math.max(240, view.width)) >= 1) draw();
+    });
+  }).observe(plot);
 
   return {
     node,

@@ -4,19 +4,24 @@ function drawable(value, scale) {
   return isNumber(value) && (!scale.log || value > 0);
 }
 
+// A tenth of a pixel is enough.
+function tenth(pixel) {
+  return Math.round(pixel * 10) / 10;
+}
+
 // A path through the points; a missing value breaks it.
 function linePath(xs, ys, sx, sy) {
-  const parts = [];
+  let path = "";
   let open = false;
   for (let at = 0; at < xs.length; ++at) {
     if (!drawable(xs[at], sx) || !drawable(ys[at], sy)) {
       open = false;
       continue;
     }
-    parts.push((open ? "L" : "M") + sx(xs[at]).toFixed(1) + " " + sy(ys[at]).toFixed(1));
+    path += (open ? "L" : "M") + tenth(sx(xs[at])) + " " + tenth(sy(ys[at]));
     open = true;
   }
-  return parts.join("");
+  return path;
 }
 
 // The area between low and high, one piece per unbroken stretch. On a log axis what lies below is cut at its foot.
@@ -26,7 +31,7 @@ function bandPath(xs, lows, highs, sx, sy) {
   let stretch = [];
   const close = () => {
     if (stretch.length > 1) {
-      const point = (at, value) => sx(xs[at]).toFixed(1) + " " + sy(value).toFixed(1);
+      const point = (at, value) => tenth(sx(xs[at])) + " " + tenth(sy(value));
       const upper = stretch.map((at) => point(at, highs[at]));
       const lower = stretch.map((at) => point(at, sy.log && lows[at] <= 0 ? floor : lows[at])).reverse();
       parts.push("M" + upper.join("L") + "L" + lower.join("L") + "Z");

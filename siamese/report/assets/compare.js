@@ -35,9 +35,9 @@ function tunedTable(family) {
   const of = (row, pick) => (row.difference ? pick(row.difference) : null);
   const rows = comparison.variants;
   const columns = [
-    { title: "Variant", value: (r) => r.variant, cell: (r) => [el("span", { class: "dot", style: `background:${group(r).color}` }), r.variant] },
-    { title: "Best rate", numeric: true, value: (r) => r.lr, cell: bestRateCell },
+    { title: "Variant", value: (r) => r.variant, cell: (r) => [el("span", { class: "dot", style: `background:${variantColor(family, r.variant)}` }), r.variant] },
     { title: "Val loss", numeric: true, value: (r) => group(r).val_loss.mean, cell: (r) => lossCell(group(r)) },
+    { title: "Best rate", numeric: true, value: (r) => r.lr, cell: bestRateCell },
     { title: "Difference", numeric: true, value: (r) => of(r, (d) => d.mean), cell: (r) => (r.difference ? signed(r.difference.mean, 4) : "reference") },
     { title: "95 % interval", numeric: true, value: (r) => of(r, (d) => d.low), cell: (r) => of(r, intervalText) },
     { title: "Seeds", numeric: true, value: (r) => of(r, (d) => d.n), cell: (r) => of(r, (d) => String(d.n)) },

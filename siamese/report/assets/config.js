@@ -15,8 +15,9 @@ function configDetails(run, open) {
 }
 
 function configSection() {
-  if (!DATA.sweep) return [el("div", { class: "card" }, configDetails(DATA.runs[0], false))];
+  if (!DATA.sweep) return [provenanceCard(), el("div", { class: "card" }, configDetails(DATA.runs[0], false))];
   return [
+    provenanceCard(),
     el("div", { class: "card" }, el("div", { class: "card-head" }, el("div", {}, el("h3", {}, "What differs between the runs"))), differenceTable()),
     el("div", { class: "card" }, el("div", { class: "card-head" }, el("div", {}, el("h3", {}, "Resolved configurations"))),
       DATA.runs.map((run) => configDetails(run, false))),

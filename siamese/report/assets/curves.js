@@ -1,12 +1,6 @@
 // Curves over steps: loss, gradient norm, learning rate, accuracy, throughput.
 
-const SPANS = [1, 5, 11, 21, 51, 101];  // points in the running median
 const DEFAULT_SPAN = EXACT ? 21 : 5;
-
-function smoothingSlider(initial, choose) {
-  return stepSlider("Smoothing", SPANS, SPANS.indexOf(initial), (span) => (span > 1 ? String(span) : "off"), (at) => choose(SPANS[at]));
-}
-
 const NOTHING_SHOWN = "No variant is selected in the legend.";
 
 function divergedRuns(groups) {
@@ -139,11 +133,12 @@ function evalChart(family, fields, spec) {
     refresh();
   })] : [];
   const chart = createChart({ xLabel: "step", height: 280, logToggles: "", formatTitle: stepTitle, inset: 6, controls: choice, ...spec });
-  const lineColor = (group, at) => (DATA.sweep ? group.color : `var(--series-${at})`);
+  // Of one run everything held out has one hue; several measures differ by their dash.
+  const lineStyle = (group, at) => (DATA.sweep ? { color: group.color, dash: group.dash } : { color: seriesColor(1), dash: DASHES[at % DASHES.length] });
   function refresh() {
     const groups = visibleGroups(family);
     const series = groups.flatMap((group) => shown.map(([field, text], at) => ({
-      ...groupEvals(group, field), name: DATA.sweep ? group.name : text, group: group.index, color: lineColor(group, at), dash: group.dash,
+      ...groupEvals(group, field), name: DATA.sweep ? group.name : text, group: group.index, ...lineStyle(group, at),
       points: true, errorBars: true, radius: 3 }))).filter((one) => one.x.length);
     const several = !DATA.sweep && fields.length > 1;
     chart.update({

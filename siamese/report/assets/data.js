@@ -1,8 +1,6 @@
 // The data island, and what the charts derive from it: groups with a style, smoothed curves, mean and band over seeds.
 
 const DATA = JSON.parse(document.getElementById("report-data").textContent);
-const COLORS = 8;
-const DASHES = ["", "7 3", "2 3", "10 3 2 3", "5 2 1 2 1 2"];
 
 // The step a bucket is drawn at, and its name in a crosshair.
 const GRID = DATA.grid.first.map((first, at) => (first + DATA.grid.last[at]) / 2);
@@ -30,19 +28,20 @@ const FAMILIES = [...new Set(DATA.groups.length ? DATA.groups.map((group) => gro
 });
 
 function variantColor(family, variant) {
-  return `var(--series-${family.variants.indexOf(variant) % COLORS})`;
+  return seriesColor(family.variants.indexOf(variant));
 }
 
-// Hue is the variant; the dash tells learning rates apart where a variant shows several (state.js).
+// Hue is the variant, its shade the learning rate; past eight variants, where hues repeat, a dash tells them apart.
 const GROUPS = DATA.groups.map((group, index) => {
   const family = FAMILIES.find((candidate) => candidate.name === group.family);
+  const rates = DATA.groups.filter((other) => other.family === group.family && other.variant === group.variant).map((other) => other.lr);
   return {
     ...group,
     index,
     family,
     members: group.runs.map((at) => DATA.runs[at]),
-    color: variantColor(family, group.variant),
-    dash: "",
+    color: shadeOf(variantColor(family, group.variant), rates.indexOf(group.lr), rates.length),
+    dash: DASHES[Math.floor(family.variants.indexOf(group.variant) / COLORS) % DASHES.length],
     name: family.rates.length > 1 ? `${group.variant} \u00b7 ${formatLearningRate(group.lr)}` : group.variant,
   };
 });

@@ -54,21 +54,23 @@ function depthSection(family) {
     });
   }
 
-  // Solid: before the norm (or into the branch); dashed: after it (or out of the branch).
-  function panelSeries(profiles) {
+  // In a sweep colour is the setting, as everywhere on the page, and the dash the stream; of one run colour is the stream.
+  // Thick: before the norm (or into the branch); thin and pale: after it (or out of the branch).
+  function panelSeries(group, profiles) {
     const at = keep(profiles[0].sites);
     // Sites where a stream has no norm of its own are joined over, with a dot where there is one.
-    const line = (name, color, dash, lists) => {
+    const style = (stream) => (DATA.sweep ? { color: group.color, dash: DASHES[stream % DASHES.length] } : { color: seriesColor(2 + stream), dash: "" });
+    const line = (name, { color, dash }, after, lists) => {
       const values = meanColumn(lists.map((list) => at.map((index) => list[index] ?? null)));
       const there = at.map((_, i) => i).filter((i) => isNumber(values[i]));
-      return { name, color, dash, x: there.map((i) => at[i]), y: there.map((i) => values[i]), width: dash ? 1.5 : 2,
+      return { name, color, dash, x: there.map((i) => at[i]), y: there.map((i) => values[i]), width: after ? 1.25 : 2.25, opacity: after ? 0.6 : 1,
         points: there.length < at.length, radius: 2.5 };
     };
     const lines = view.what === "branch"
-      ? [line("into the branch", "var(--series-0)", "", profiles.map((p) => p.row.in)), line("out of the branch", "var(--series-1)", "", profiles.map((p) => p.row.out))]
+      ? [line("into the branch", style(0), false, profiles.map((p) => p.row.in)), line("out of the branch", style(1), true, profiles.map((p) => p.row.out))]
       : profiles[0].streams.flatMap((name, stream) => [
-        line(`${name} before norm`, `var(--series-${stream % COLORS})`, "", profiles.map((p) => p.row.before[stream])),
-        line(`${name} after norm`, `var(--series-${stream % COLORS})`, "4 3", profiles.map((p) => p.row.after[stream]))]);
+        line(`${name} before norm`, style(stream), false, profiles.map((p) => p.row.before[stream])),
+        line(`${name} after norm`, style(stream), true, profiles.map((p) => p.row.after[stream]))]);
     return lines.filter((one) => one.y.length);
   }
 
@@ -78,7 +80,7 @@ function depthSection(family) {
     const single = groups.length === 1;
     // One common vertical range, or the panels could not be compared.
     const drawn = groups.map((group) => ({ group, profiles: groupProfiles(group, view.step) }));
-    const all = drawn.flatMap(({ profiles }) => (profiles.length ? panelSeries(profiles) : []));
+    const all = drawn.flatMap(({ group, profiles }) => (profiles.length ? panelSeries(group, profiles) : []));
     const span = xExtent(all, [], false);
     const common = span && groups.length > 1 ? yExtent(all, span, view.log, false) : null;
     for (const { group, profiles } of drawn) {
@@ -87,12 +89,12 @@ function depthSection(family) {
       }
       const chart = panelCharts.get(group.index);
       nodes.push(chart.node);
-      const series = profiles.length ? panelSeries(profiles) : [];
+      const series = profiles.length ? panelSeries(group, profiles) : [];
       const lostAll = group.diverged === group.runs.length;
       const at = profiles.length ? Math.max(...profiles.map((profile) => profile.step)) : null;
       chart.update({
         series,
-        legend: series.map((one) => el("span", { class: "key" }, swatch(one.color, one.dash), one.name)),
+        legend: series.map((one) => el("span", { class: "key" }, swatch(one.color, one.dash, false, one), one.name)),
         note: profiles.length && (at !== view.step || lostAll)
           ? [el("p", {}, lostAll ? el("span", { class: "lost" }, "\u2715 diverged; ") : "", `recorded at step ${formatCount(at)}`)] : [],
         scales: { yLog: view.log, yDomain: common },
@@ -103,7 +105,7 @@ function depthSection(family) {
     panels.classList.toggle("pairs", groups.length === 2 || groups.length === 4);
     panels.replaceChildren(...(nodes.length ? nodes : [emptyNote(NOTHING_SHOWN)]));
     caption.textContent = (view.what === "branch" ? "RMS of what goes into each branch and what comes out"
-      : "RMS of each stream as a site reads it: solid before its own norm, dashed after") + (family.runs.length > 1 ? "; mean over seeds" : "");
+      : "RMS of each stream as a site reads it: thick before its own norm, thin after") + (family.runs.length > 1 ? "; mean over seeds" : "");
   }
 
   const refresh = () => { drawGradient(); drawPanels(); };
@@ -117,5 +119,23 @@ function depthSection(family) {
       el("div", { class: "tools" },
         segmented("Quantity", [["streams", "Streams"], ["branch", "Branch"]], "streams", (what) => { view.what = what; drawPanels(); }),
         axisChoice("Vertical axis", true, (log) => { view.log = log; drawPanels(); }))),
-    panels)];
+    panels), heatCard(family)];
+}
+
+// Depth and time together, of one run.
+function heatCard(family) {
+  const runs = family.runs.filter((run) => run.depth && run.depth.steps.length);
+  const view = { run: runs[0], choice: "grad" };
+  const slot = el("span", {});
+  const picker = runs.length > 1 ? el("select", { class: "run-picker", "aria-label": "Run", onchange: (event) => { view.run = runs[event.currentTarget.selectedIndex]; choose(); } },
+    runs.map((run) => el("option", {}, runName(run)))) : null;
+  const heat = createHeat({ title: "Over depth and time", lead: "Each column a recorded step, each row a site, the first at the bottom", height: 280, controls: [picker, slot] });
+  const draw = () => heat.update(heatContent(view.run.depth, view.choice));
+  const choose = () => {
+    if (!heatChoices(view.run.depth).some(([key]) => key === view.choice)) view.choice = "grad";
+    slot.replaceChildren(heatPicker(view.run.depth, view.choice, "Quantity", (choice) => { view.choice = choice; draw(); }));
+    draw();
+  };
+  choose();
+  return heat.node;
 }

@@ -59,10 +59,11 @@ function stepSlider(label, values, chosenIndex, text, choose) {
 }
 
 // The key of a chart line: a short piece of the line itself.
-function swatch(color, dash, point) {
+function swatch(color, dash, point, { width, opacity } = {}) {
   return svg("svg", { class: "swatch", viewBox: "0 0 22 10", width: 22, height: 10, "aria-hidden": "true" },
     point ? svg("circle", { cx: 11, cy: 5, r: 3.5, style: `fill:${color}` })
-      : svg("line", { x1: 1, x2: 21, y1: 5, y2: 5, "stroke-dasharray": dash || null, style: `stroke:${color}` }));
+      : svg("line", { x1: 1, x2: 21, y1: 5, y2: 5, "stroke-dasharray": dash || null,
+        style: `stroke:${color}` + (width ? `;stroke-width:${width}px;opacity:${opacity || 1}` : "") }));
 }
 
 function section(id, title, lead, ...children) {
@@ -75,6 +76,6 @@ function emptyNote(text) {
 }
 
 // Narrow screens scroll a wide table instead of breaking the page.
-function scrollable(node) {
-  return el("div", { class: "scroll-x", tabindex: "0", role: "region", "aria-label": "Table" }, node);
+function scrollable(node, name = "Table") {
+  return el("div", { class: "scroll-x", tabindex: "0", role: "region", "aria-label": name }, node);
 }

@@ -2,6 +2,16 @@
 
 const MISSING = "\u2013";
 
+// Making a formatter costs far more than using it: one for each number of digits.
+const FORMATTERS = new Map();
+
+function withDigits(value, digits) {
+  if (!FORMATTERS.has(digits)) FORMATTERS.set(digits, new Intl.NumberFormat("en-US", { maximumSignificantDigits: digits }));
+  return FORMATTERS.get(digits).format(value);
+}
+
+const WHOLE = new Intl.NumberFormat("en-US");
+
 function isNumber(value) {
   return typeof value === "number" && Number.isFinite(value);
 }
@@ -15,7 +25,7 @@ function formatNumber(value, digits = 4) {
     const [mantissa, exponent] = value.toExponential(Math.max(0, digits - 2)).split("e");
     return (mantissa.includes(".") ? mantissa.replace(/\.?0+$/, "") : mantissa) + "e" + exponent.replace("+", "");
   }
-  return value.toLocaleString("en-US", { maximumSignificantDigits: Math.max(digits, size >= 1000 ? 5 : 1) });
+  return withDigits(value, Math.max(digits, size >= 1000 ? 5 : 1));
 }
 
 function formatFixed(value, decimals) {
@@ -28,7 +38,7 @@ function formatLoss(value) {
 }
 
 function formatCount(value) {
-  return isNumber(value) ? Math.round(value).toLocaleString("en-US") : MISSING;
+  return isNumber(value) ? WHOLE.format(Math.round(value)) : MISSING;
 }
 
 // 812 -> 812, 812345 -> 812k, 1.3e9 -> 1.3B.
@@ -36,10 +46,10 @@ function formatShort(value) {
   if (!isNumber(value)) return MISSING;
   for (const [unit, suffix] of [[1e12, "T"], [1e9, "B"], [1e6, "M"], [1e3, "k"]]) {
     if (Math.abs(value) >= unit * 0.9995) {
-      return (value / unit).toLocaleString("en-US", { maximumSignificantDigits: 3 }) + suffix;
+      return withDigits(value / unit, 3) + suffix;
     }
   }
-  return value.toLocaleString("en-US", { maximumSignificantDigits: 3 });
+  return withDigits(value, 3);
 }
 
 function formatPercent(fraction, decimals = 1) {

@@ -138,6 +138,12 @@ function familySections(family) {
   ].filter(Boolean);
 }
 
+// What the seeds allow to say, before any number (report/headline.h).
+function familyHeadline(family) {
+  const comparison = familyComparison(family);
+  return comparison && comparison.headline ? el("p", { class: "headline" }, comparison.headline) : null;
+}
+
 function familyNumbers(family) {
   return el("div", { class: "key-numbers" }, DATA.sweep ? sweepNumbers(family) : runNumbers(family, DATA.runs[0]));
 }
@@ -154,15 +160,15 @@ function build() {
   const page = document.getElementById("report");
   const several = FAMILIES.length > 1;
   const families = FAMILIES.map((family, at) => ({ family, id: `family-${at}`, sections: familySections(family) }));
-  const config = ["config", "Configuration", section("config", "Configuration", null, configSection())];
+  const config = ["config", "Provenance", section("config", "Provenance and configuration", null, configSection())];
   const nodes = (sections) => sections.map(([, , node]) => node);
   const content = several ? [
     el("nav", { class: "family-nav", "aria-label": "Sections" },
       families.map(({ family, id, sections }) => el("div", {}, el("a", { class: "family-link", href: "#" + id }, family.title), links(sections))), el("div", {}, links([config]))),
     families.map(({ family, id, sections }) => el("div", { class: "family", id },
-      el("div", { class: "family-head" }, el("h2", {}, family.title), el("code", {}, family.name)), familyNumbers(family), familyLegend(family), nodes(sections))),
+      el("div", { class: "family-head" }, el("h2", {}, family.title), el("code", {}, family.name)), familyHeadline(family), familyNumbers(family), familyLegend(family), nodes(sections))),
   ] : [
-    familyNumbers(FAMILIES[0]), el("nav", { "aria-label": "Sections" }, links([...families[0].sections, config])), familyLegend(FAMILIES[0]), nodes(families[0].sections),
+    familyHeadline(FAMILIES[0]), familyNumbers(FAMILIES[0]), el("nav", { "aria-label": "Sections" }, links([...families[0].sections, config])), familyLegend(FAMILIES[0]), nodes(families[0].sections),
   ];
   page.append(...[
     header(), problems(), fromRecord(), ...content.flat(Infinity), config[2],

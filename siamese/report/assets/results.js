@@ -1,49 +1,9 @@
 // Tables: results per variant and learning rate, all runs; and final loss against learning rate.
 
-// columns: [{title, value(row) for sorting, cell(row), numeric}]
-function sortableTable(columns, rows, caption, mark) {
-  const body = el("tbody");
-  let order = { at: -1, down: false };
-  const heads = columns.map((column, at) => {
-    const head = el("th", { scope: "col", class: column.numeric ? "num" : null, "aria-sort": "none" },
-      el("button", {
-        type: "button",
-        onclick: () => {
-          order = { at, down: order.at === at ? !order.down : false };
-          heads.forEach((other, place) =>
-            other.setAttribute("aria-sort", place !== at ? "none" : order.down ? "descending" : "ascending"));
-          render();
-        },
-      }, column.title));
-    return head;
-  });
-  function render() {
-    const sorted = [...rows];
-    if (order.at >= 0) {
-      const value = columns[order.at].value;
-      sorted.sort((a, b) => {
-        const [left, right] = [value(a), value(b)];
-        const [noLeft, noRight] = [left === null || left === undefined, right === null || right === undefined];
-        if (noLeft || noRight) return Number(noLeft) - Number(noRight);
-        const difference = typeof left === "string" ? left.localeCompare(right) : left - right;
-        return order.down ? -difference : difference;
-      });
-    }
-    body.replaceChildren(...sorted.map((row) => el("tr", { class: mark && mark(row) ? "best" : null },
-      columns.map((column) => el("td", { class: column.numeric ? "num" : null }, column.cell(row))))));
-  }
-  render();
-  return scrollable(el("table", { class: "data" }, caption ? el("caption", {}, caption) : null, el("thead", {}, el("tr", {}, heads)), body));
-}
-
 function meanAndSpread(value, format, partial) {
   if (!value.count) return MISSING;
   return [format(value.mean), value.count > 1 ? el("span", { class: "spread" }, ` \u00b1 ${format(value.spread).replace("%", "")}`) : null,
     partial ? el("span", { class: "spread", title: "no run has finished: latest so far" }, "*") : null];
-}
-
-function statusPill(state) {
-  return el("span", { class: "pill " + state.replace(" ", "-") }, state);
 }
 
 function bestGroup(family) {
@@ -72,8 +32,8 @@ function resultsTable(family) {
   const measures = familyMeasures(family).filter((measure) => !measure.part);
   const columns = [
     { title: "Variant", value: (g) => g.variant, cell: (g) => [el("span", { class: "dot", style: `background:${g.color}` }), g.variant, g.other_build ? el("span", { title: DATA.builds_note }, " ^") : null] },
-    { title: "Learning rate", numeric: true, value: (g) => g.lr, cell: (g) => formatLearningRate(g.lr) },
     { title: "Val loss", numeric: true, value: (g) => g.val_loss.mean, cell: lossCell },
+    { title: "Learning rate", numeric: true, value: (g) => g.lr, cell: (g) => formatLearningRate(g.lr) },
     { title: "Train loss", numeric: true, value: (g) => g.train_loss.mean, cell: (g) => meanAndSpread(g.train_loss, formatLoss, g.partial) },
     anyAccuracy && { title: "Accuracy", numeric: true, value: (g) => g.accuracy.mean, cell: (g) => meanAndSpread(g.accuracy, (v) => formatPercent(v), g.partial) },
     ...measures.map(({ name, title, format }) => ({
@@ -101,9 +61,9 @@ function runsTable(family) {
   const accuracy = family.name === "lm" || family.runs.some((run) => isNumber(run.accuracy));
   const columns = [
     { title: "Run", value: (r) => r.dir, cell: (r) => el("code", {}, r.dir) },
+    { title: "Val loss", numeric: true, value: (r) => r.val_loss, cell: (r) => formatLoss(r.val_loss) },
     { title: "Status", value: (r) => r.state, cell: (r) => [statusPill(r.state), r.stuck ? [" ", statusPill("stuck")] : null] },
     { title: "Step", numeric: true, value: (r) => r.step, cell: (r) => formatCount(r.step) + (r.steps ? `\u2009/\u2009${formatCount(r.steps)}` : "") },
-    { title: "Val loss", numeric: true, value: (r) => r.val_loss, cell: (r) => formatLoss(r.val_loss) },
     { title: "Train loss", numeric: true, value: (r) => r.train_loss, cell: (r) => formatLoss(r.train_loss) },
     family.runs.some((run) => isNumber(run.progress)) && { title: "Progress", numeric: true, value: (r) => r.progress, cell: (r) => formatPercent(r.progress, 0) },
     accuracy && { title: "Accuracy", numeric: true, value: (r) => r.accuracy, cell: (r) => formatPercent(r.accuracy) },

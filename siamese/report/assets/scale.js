@@ -69,14 +69,17 @@ function xExtent(series, marks, log) {
 function valueExtent(series, [from, to], log) {
   let low = Infinity;
   let high = -Infinity;
+  const see = (value) => {
+    if (!isNumber(value) || (log && value <= 0)) return;
+    if (value < low) low = value;
+    if (value > high) high = value;
+  };
   for (const one of series) {
     for (let at = 0; at < one.x.length; ++at) {
       if (one.x[at] < from || one.x[at] > to) continue;
-      for (const value of [one.y[at], one.low && one.low[at], one.high && one.high[at]]) {
-        if (!isNumber(value) || (log && value <= 0)) continue;
-        if (value < low) low = value;
-        if (value > high) high = value;
-      }
+      see(one.y[at]);
+      if (one.low) see(one.low[at]);
+      if (one.high) see(one.high[at]);
     }
   }
   return low <= high ? [low, high] : null;

@@ -49,3 +49,9 @@ function withSpikes(raw, smooth, span) {
   const limit = 8 * (scatter[scatter.length >> 1] || 0);
   return smooth.map((value, at) => (isNumber(raw[at]) && isNumber(value) && raw[at] - value > limit ? raw[at] : value));
 }
+
+const SPANS = [1, 5, 11, 21, 51, 101];  // points in the running median
+
+function smoothingSlider(initial, choose) {
+  return stepSlider("Smoothing", SPANS, SPANS.indexOf(initial), (span) => (span > 1 ? String(span) : "off"), (at) => choose(SPANS[at]));
+}

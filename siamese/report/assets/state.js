@@ -11,20 +11,7 @@ function visibleGroups(family) {
   return family.groups.filter((group) => visible.has(group.index));
 }
 
-// Solid lines as long as no variant shows two learning rates; past eight variants, where hues repeat, dashes help too.
-function restyle() {
-  for (const family of FAMILIES) {
-    const shown = visibleGroups(family);
-    const several = new Set(shown.map((group) => group.variant)).size < shown.length;
-    for (const group of family.groups) {
-      const cycle = Math.floor(family.variants.indexOf(group.variant) / COLORS);
-      group.dash = DASHES[((several ? family.rates.indexOf(group.lr) : 0) + cycle) % DASHES.length];
-    }
-  }
-}
-
 function announce() {
-  restyle();
   listeners.forEach((listener) => listener());
 }
 
@@ -44,7 +31,6 @@ function setVisible(family, groups) {
 
 const CROWDED = 8;
 FAMILIES.forEach((family) => (family.groups.length > CROWDED ? bestPerVariant(family) : family.groups).forEach((group) => visible.add(group.index)));
-restyle();
 
 function highlight(indices) {
   document.querySelectorAll("[data-group]").forEach((node) =>

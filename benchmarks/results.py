@@ -1,0 +1,96 @@
+#!/usr/bin/env python3
+"""The tables of docs/results.md, from the records of its sweeps: nothing in them is typed by hand.
+
+    benchmarks/results.py build/release/siamese            writes every block  <!-- sweep NAME --> ... <!-- end -->  anew
+    benchmarks/results.py build/release/siamese --check    says which block is not what its record gives, and changes nothing
+
+A block holds what `siamese sweep configs/sweeps/NAME.yaml` prints, without its speeds: the runs shared their machine with
+other work. A sweep that is not recorded whole gets one line instead, and nothing is trained.
+"""
+
+import argparse
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGE = ROOT / "docs/results.md"
+BLOCK = re.compile(r"(<!-- sweep ([\w-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
+COUNTS = re.compile(r"^(\d+) runs: (\d+) recorded, \d+ ended here, \d+ to do$", re.MULTILINE)
+SPEEDS = ("tokens/s", "images/s", "time")  # columns
+ABOUT_SPEED = re.compile(r"; time: the same, charged with its own speed")
+
+
+class Failure(Exception):
+    """What is told in one line."""
+
+
+def siamese(binary: Path, *words: str) -> str:
+    done = subprocess.run([str(binary), *words], cwd=ROOT, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise Failure(f"siamese {' '.join(words)}: exit code {done.returncode}: {done.stderr.strip()[-300:]}")
+    return done.stdout
+
+
+def without_speeds(text: str) -> str:
+    """Tables without their columns of SPEEDS, and without what the text says about those."""
+    lines, keep = [], None
+    for line in text.splitlines():
+        if not line.startswith("|"):
+            keep = None
+            lines.append(ABOUT_SPEED.sub("", line))
+            continue
+        cells = line.split("|")
+        if keep is None:
+            keep = [i for i, cell in enumerate(cells) if cell.strip() not in SPEEDS]
+        lines.append("|".join(cells[i] for i in keep))
+    return "\n".join(lines)
+
+
+def block(binary: Path, name: str) -> str:
+    """What stands between the marks of a sweep."""
+    file = f"configs/sweeps/{name}.yaml"
+    with tempfile.TemporaryDirectory() as folder:
+        counts = COUNTS.search(siamese(binary, "sweep", file, "--out", f"{folder}/x", "--dry-run"))
+        if counts is None:
+            raise Failure(f"siamese sweep {file} --dry-run: expected a line that counts its runs, got none")
+        runs, recorded = int(counts[1]), int(counts[2])
+        if recorded < runs:
+            return f"\n{recorded} of {runs} runs are recorded; the command above trains the others.\n\n"
+        printed = siamese(binary, "sweep", file, "--out", f"{folder}/x", "--quiet")
+    text = "\n".join(line for line in printed.splitlines() if not line.startswith(("report: ", "nothing to do")))
+    return "\n" + without_speeds(text).strip() + "\n\n"
+
+
+def render(text: str, fill) -> str:
+    return BLOCK.sub(lambda found: found[1] + fill(found[2]) + found[3], text)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("binary", type=Path)
+    parser.add_argument("--check", action="store_true", help="change nothing; exit 1 when the page is not what the records give")
+    arguments = parser.parse_args()
+    text = PAGE.read_text(encoding="utf-8")
+    try:
+        blocks = {name: block(arguments.binary.resolve(), name) for _, name, _ in BLOCK.findall(text)}
+    except Failure as failure:
+        sys.exit(f"results: {failure}")
+    fresh = render(text, blocks.__getitem__)
+    if not blocks:
+        sys.exit(f"results: {PAGE.name}: expected blocks <!-- sweep NAME -->, got none")
+    if not arguments.check:
+        PAGE.write_text(fresh, encoding="utf-8")
+        print(f"results: {PAGE.relative_to(ROOT)}: {', '.join(blocks)}")
+        return 0
+    stale = [old[1] for old, new in zip(BLOCK.finditer(text), BLOCK.finditer(fresh)) if old[0] != new[0]]
+    names = [re.match(r"<!-- sweep ([\w-]+)", mark)[1] for mark in stale]
+    if names:
+        print(f"results: {PAGE.relative_to(ROOT)}: not what the records give: {', '.join(names)}; run `make results`", file=sys.stderr)
+    return 1 if names else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
