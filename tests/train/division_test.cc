@@ -55,6 +55,9 @@ TEST(Division, EveryElementIsOneRanks) {
       for (int rank = 0; rank < ranks; ++rank) {
         const Trained part(optim_of(name), rank, ranks);
         int64_t mine = 0;
+        for (const auto& cuts : part.division.parts()) {  // of floats: no two ranks' parts share a cache line
+          for (const int64_t cut : cuts) EXPECT_EQ(cut % 16, 0);
+        }
         for (size_t i = 0; i < part.list().size(); ++i) {
           const Piece piece = part.division.piece_of(i, part.list()[i].value.numel());
           mine += piece.size();
