@@ -53,7 +53,7 @@ void check_free(const fs::path& folder) {
   throw UsageError(folder.string() + ": exists already and is no analysis; choose another with --out");
 }
 
-runs::AnalysisRecord analyze_run(const std::string& run, const Arguments& arguments, const fs::path& folder) {
+report::DrawnAnalysis analyze_run(const std::string& run, const Arguments& arguments, const fs::path& folder) {
   check_free(folder);
   std::vector<std::string> overrides = arguments.overrides;
   if (!arguments.data.empty()) {
@@ -77,20 +77,25 @@ runs::AnalysisRecord analyze_run(const std::string& run, const Arguments& argume
   analysis.record.run = loaded.checkpoint.string();
   analysis.record.step = loaded.step;
   io::make_directory(folder);
-  report::write_analysis_page(folder / runs::kAnalysisPage, {analysis.record});
   models::save_tensors(folder / runs::kAnalysisTensors, analysis.tensors, {});
-  io::write_file_atomic(folder / runs::kAnalysisFile, runs::to_json(analysis.record));  // the last: all is there
-  return std::move(analysis.record);
+  report::DrawnAnalysis drawn{std::move(analysis.record), runs::read_analysis_arrays(folder)};
+  report::write_analysis_page(folder / runs::kAnalysisPage, {drawn});
+  io::write_file_atomic(folder / runs::kAnalysisFile, runs::to_json(drawn.record));  // the last: all is there
+  return drawn;
+}
+
+report::DrawnAnalysis read_drawn(const fs::path& folder) {
+  return {runs::read_analysis_file(folder), runs::read_analysis_arrays(folder)};
 }
 
 // A folder of an analysis as it is; of a run, the analysis that it has, or a new one.
-runs::AnalysisRecord analysis_of(const std::string& source, const Arguments& arguments) {
-  if (is_file(fs::path(source) / runs::kAnalysisFile)) return runs::read_analysis_file(source);
+report::DrawnAnalysis analysis_of(const std::string& source, const Arguments& arguments) {
+  if (is_file(fs::path(source) / runs::kAnalysisFile)) return read_drawn(source);
   const fs::path folder = default_folder(source);
   if (is_file(folder / runs::kAnalysisFile)) {
     std::fprintf(stderr, "siamese: %s: as analysed before, in %s\n", printable(source).c_str(),
                  printable(folder.string()).c_str());
-    return runs::read_analysis_file(folder);
+    return read_drawn(folder);
   }
   return analyze_run(source, arguments, folder);
 }
@@ -99,13 +104,15 @@ void compare(const Arguments& arguments) {
   if (!arguments.run.empty()) {
     throw UsageError("--compare: expected it without another RUN, got " + arguments.run);
   }
-  std::vector<runs::AnalysisRecord> analyses;
+  std::vector<report::DrawnAnalysis> analyses;
   for (const std::string& source : arguments.compare) analyses.push_back(analysis_of(source, arguments));
   const fs::path folder = arguments.out.empty() ? fs::path(".") : fs::path(arguments.out);
   io::make_directory(folder);
   const fs::path page = arguments.out.empty() ? fs::path(runs::kAnalysisPage) : folder / runs::kAnalysisPage;
   report::write_analysis_page(page, analyses);
-  for (const runs::AnalysisRecord& analysis : analyses) std::printf("%s", report::analysis_summary(analysis).c_str());
+  for (const report::DrawnAnalysis& analysis : analyses) {
+    std::printf("%s", report::analysis_summary(analysis.record).c_str());
+  }
   std::printf("%s\n", printable(page.string()).c_str());
 }
 
@@ -113,7 +120,7 @@ void analyze(const Arguments& arguments) {
   if (!arguments.compare.empty()) return compare(arguments);
   if (arguments.run.empty()) throw UsageError("RUN: expected a run directory or a checkpoint, or --compare A B");
   const fs::path folder = arguments.out.empty() ? default_folder(arguments.run) : fs::path(arguments.out);
-  const runs::AnalysisRecord record = analyze_run(arguments.run, arguments, folder);
+  const runs::AnalysisRecord record = analyze_run(arguments.run, arguments, folder).record;
   if (arguments.json) {
     std::printf("%s", runs::to_json(record).c_str());
     return;

@@ -5,6 +5,7 @@
 
 #include "siamese/base/check.h"
 #include "siamese/cli/verbs.h"
+#include "siamese/report/event_files.h"
 #include "siamese/report/report.h"
 
 namespace siamese::cli {
@@ -14,6 +15,7 @@ struct Arguments {
   std::vector<std::string> sources;
   std::string out;
   std::string csv;
+  std::string tensorboard;
   bool json = false;
 };
 
@@ -25,8 +27,9 @@ void run(const Arguments& arguments) {
   report::ReportRequest request;
   for (const std::string& source : arguments.sources) request.sources.emplace_back(source);
   if (arguments.json) {
-    if (!arguments.out.empty() || !arguments.csv.empty()) {
-      throw UsageError("--json: prints the results and writes no file: expected it without --out and --csv");
+    if (!arguments.out.empty() || !arguments.csv.empty() || !arguments.tensorboard.empty()) {
+      throw UsageError(
+          "--json: prints the results and writes no file: expected it without --out, --csv and --tensorboard");
     }
     std::printf("%s\n", report::results_line(request.sources).c_str());
     return;
@@ -34,12 +37,14 @@ void run(const Arguments& arguments) {
   request.page = arguments.out;
   if (!csv_to_stdout) request.csv = arguments.csv;
   const auto page = report::write_report(request);
+  if (!arguments.tensorboard.empty()) report::write_event_files(request.sources, arguments.tensorboard);
   if (csv_to_stdout) {
     std::printf("%s", report::results_csv(request.sources).c_str());
     return;
   }
   std::printf("%s\n", page.c_str());
   if (!request.csv.empty()) std::printf("%s\n", request.csv.c_str());
+  if (!arguments.tensorboard.empty()) std::printf("%s\n", arguments.tensorboard.c_str());
 }
 
 }  // namespace report_verb
@@ -52,6 +57,8 @@ void add_report(CLI::App& app) {
   verb->add_option("--out", arguments->out,
                    "The page to write; default: report.html, of one run or sweep in its directory, else here");
   verb->add_option("--csv", arguments->csv, "The table of results as CSV, too; - for stdout; default: none");
+  verb->add_option("--tensorboard", arguments->tensorboard,
+                   "A folder for TensorBoard, too: an event file of every run in a folder of its name; default: none");
   verb->add_flag("--json", arguments->json, "Print the results as one JSON object instead of writing a page");
   verb->footer(
       "Example: siamese report runs/demo runs/pre runs/siamese/step500 --out comparison.html --csv results.csv");

@@ -1,5 +1,6 @@
 #include <cstdio>
 #include <memory>
+#include <set>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -29,6 +30,15 @@ struct SampleArguments {
   int64_t count = 64;
   std::string grid;
   std::string tensors;
+  std::string npz;
+
+  std::vector<std::string> files() const {
+    std::vector<std::string> all;
+    for (const std::string& path : {grid, tensors, npz}) {
+      if (!path.empty()) all.push_back(path);
+    }
+    return all;
+  }
   std::vector<int64_t> labels;
   eval::SamplerOptions options{.kind = eval::SamplerKind::ddim, .steps = 50};
   std::string sampler = "ddim";
@@ -48,6 +58,7 @@ std::vector<int64_t> asked_labels(const SampleArguments& arguments, const train:
 
 void save(const SampleArguments& arguments, const at::Tensor& images, const std::vector<int64_t>& labels) {
   if (!arguments.grid.empty()) io::write_png(arguments.grid, eval::image_grid(images));
+  if (!arguments.npz.empty()) eval::write_image_npz(arguments.npz, images);
   if (arguments.tensors.empty()) return;
   at::Tensor asked = at::empty({images.size(0)}, at::kLong);
   for (int64_t i = 0; i < asked.size(0); ++i) {
@@ -57,23 +68,24 @@ void save(const SampleArguments& arguments, const at::Tensor& images, const std:
 }
 
 void sample_run(SampleArguments& arguments) {
-  if (arguments.grid.empty() && arguments.tensors.empty()) {
-    throw UsageError("sample: expected --grid PICTURE.png or --out TENSORS.safetensors, got neither");
+  const std::vector<std::string> files = arguments.files();
+  if (files.empty()) {
+    throw UsageError("sample: expected --grid PICTURE.png, --out TENSORS.safetensors or --npz IMAGES.npz, got none");
   }
   const auto kind = enum_from_text<eval::SamplerKind>(arguments.sampler);
   if (!kind) throw UsageError("--sampler: expected ddpm or ddim, got '" + arguments.sampler + "'");
   if (kind == eval::SamplerKind::ddpm && arguments.options.eta != 0) throw UsageError("--eta: is for --sampler ddim");
   arguments.options.kind = *kind;
-  for (const std::string& path : {arguments.grid, arguments.tensors}) {
-    if (path.empty()) continue;
+  for (const std::string& path : files) {
     const fs::path folder = fs::absolute(path).parent_path();
     if (!is_folder(folder)) throw UsageError(path + ": its folder " + folder.string() + " is not there");
   }
   if (!arguments.grid.empty() && fs::path(arguments.grid).extension() != ".png") {
     throw UsageError("--grid: expected a file that ends in .png, got '" + arguments.grid + "'");
   }
-  if (arguments.grid == arguments.tensors)
-    throw UsageError("--grid and --out: expected two files, got " + arguments.grid);
+  if (std::set<std::string>(files.begin(), files.end()).size() < files.size()) {
+    throw UsageError("--grid, --out and --npz: expected different files, got " + files.back());
+  }
   const bool averaged = !arguments.trained && train::keeps_average(arguments.run);
   const train::EngineConfig engine = load_stored_config(arguments.run, arguments.overrides).engine;
   train::apply_engine(engine);
@@ -86,8 +98,9 @@ void sample_run(SampleArguments& arguments) {
                      std::string(enum_text(loaded.config.model.family)));
   }
   const bool latents = loaded.config.data.source == data::Source::latents;
-  if (!arguments.grid.empty() && latents) {
-    throw UsageError("--grid: expected a model of images, got one of latents; --out saves what it draws");
+  if (latents && !(arguments.grid.empty() && arguments.npz.empty())) {
+    throw UsageError(std::string(arguments.grid.empty() ? "--npz" : "--grid") +
+                     ": expected a model of images, got one of latents; --out saves what it draws");
   }
   arguments.options.clip = !latents;
   const auto labels = asked_labels(arguments, loaded.config);
@@ -107,9 +120,7 @@ void sample_run(SampleArguments& arguments) {
               static_cast<long long>(arguments.count), loaded.checkpoint.c_str(), static_cast<long long>(loaded.step),
               averaged ? "averaged" : "trained", arguments.sampler.c_str(),
               static_cast<long long>(arguments.options.steps), arguments.options.guidance);
-  for (const std::string& path : {arguments.grid, arguments.tensors}) {
-    if (!path.empty()) std::printf("%s\n", path.c_str());
-  }
+  for (const std::string& path : files) std::printf("%s\n", path.c_str());
 }
 
 }  // namespace
@@ -124,6 +135,8 @@ void add_sample(CLI::App& app) {
   verb->add_option("--grid", arguments->grid, "The picture to write: a PNG with all of them");
   verb->add_option("--out", arguments->tensors,
                    "A safetensors file to write: samples [n, channels, size, size], labels");
+  verb->add_option("--npz", arguments->npz,
+                   "An npz file to write, as scripts for FID read it: arr_0, uint8 [n, size, size, 3]");
   verb->add_option("--labels", arguments->labels, "Classes, in turns; all without it")->delimiter(',');
   verb->add_option("--sampler", arguments->sampler, "ddim or ddpm");
   verb->add_option("--steps", options.steps, "Steps of the sampler")->check(CLI::Range(int64_t{2}, int64_t{1000}));

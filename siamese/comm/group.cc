@@ -123,6 +123,9 @@ void share_own(Group& group, std::span<float> values, std::span<const int64_t> b
 void share_own(Group& group, std::span<double> values, std::span<const int64_t> borders) {
   share_own_with_all(group, values, borders);
 }
+void share_own(Group& group, std::span<uint16_t> values, std::span<const int64_t> borders) {
+  share_own_with_all(group, values, borders);
+}
 
 std::vector<std::string> gather(Group& group, const std::string& text) {
   const auto ranks = static_cast<size_t>(group.size());

@@ -67,9 +67,10 @@ void sum(Group& group, std::span<double> values);
 // other ranks own is left as it was.
 void sum_own(Group& group, std::span<float> values, std::span<const int64_t> borders);
 void sum_own(Group& group, std::span<double> values, std::span<const int64_t> borders);
-// What every rank owns, to all.
+// What every rank owns, to all; numbers of 16 bits by their bits.
 void share_own(Group& group, std::span<float> values, std::span<const int64_t> borders);
 void share_own(Group& group, std::span<double> values, std::span<const int64_t> borders);
+void share_own(Group& group, std::span<uint16_t> values, std::span<const int64_t> borders);
 // Every rank's text, in the order of the ranks.
 std::vector<std::string> gather(Group& group, const std::string& text);
 // Rank 0's text.

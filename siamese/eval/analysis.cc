@@ -143,12 +143,6 @@ void measure_changes(const Work& work, runs::AnalysisRecord& record) {
 
 Analysis analyze(const models::Model& model, const models::ModelConfig& config, const data::Batches& held_out,
                  const AnalysisOptions& options, const AnalysisProgress& progress) {
-  // A pass that begins in the middle, or without a sublayer, would lack what earlier blocks hand on beside the streams.
-  const nn::ValueMixing mixing = config.value_mixing();
-  if (mixing.residual != nn::ValueResidual::none || mixing.depth_stride > 0) {
-    throw UsageError("analyze: expected a model whose blocks meet in the streams alone, got one with " +
-                     std::string(mixing.depth_stride > 0 ? "model.depth_attention_stride" : "model.value_residual"));
-  }
   const ops::RoundWeightsOnce rounded;
   const data::SpreadBatches samples(held_out, options.samples);
   const int64_t rows = std::max<int64_t>(1, analysis_detail::kTokensOfAPass / config.context);

@@ -9,24 +9,29 @@ namespace siamese::eval {
 
 namespace changes_detail {
 
-// Remembers the streams at every place.
+// Remembers the streams at every place, and what is handed on there beside them; at the close nothing is.
 class Keep : public models::Intervention {
  public:
   residual::Streams between(size_t, residual::Streams streams) override {
     places.push_back(streams);
     return streams;
   }
+  std::vector<at::Tensor> carry(size_t, std::vector<at::Tensor> carry) override {
+    carries.push_back(carry);
+    return carry;
+  }
 
   std::vector<residual::Streams> places;
+  std::vector<std::vector<at::Tensor>> carries;
 };
 
 class Changed : public models::Intervention {
  public:
-  Changed(const Change& change, const std::vector<residual::Streams>& kept) : change_(change), kept_(kept) {}
+  Changed(const Change& change, const Keep& kept) : change_(change), kept_(kept) {}
 
   size_t first_site() const override { return change_.first; }
   residual::Streams between(size_t next, residual::Streams streams) override {
-    residual::Streams now = next == change_.first ? kept_[next] : std::move(streams);
+    residual::Streams now = next == change_.first ? kept_.places[next] : std::move(streams);
     if (change_.kind == Change::Kind::leave_out) return now;
     const bool levels = change_.kind == Change::Kind::channel_mean || change_.kind == Change::Kind::channel_zero;
     if (levels && next != change_.first) return now;
@@ -42,6 +47,9 @@ class Changed : public models::Intervention {
     }
     return now;
   }
+  std::vector<at::Tensor> carry(size_t next, std::vector<at::Tensor> carry) override {
+    return next == change_.first ? kept_.carries[next] : carry;
+  }
   bool leaves_out(const residual::Site& site) override {
     const auto index = static_cast<size_t>(site.index);
     return change_.kind == Change::Kind::leave_out && index >= change_.first && index < change_.last;
@@ -55,7 +63,7 @@ class Changed : public models::Intervention {
   }
 
   const Change& change_;
-  const std::vector<residual::Streams>& kept_;
+  const Keep& kept_;
   at::Tensor held_;
 };
 
@@ -109,7 +117,7 @@ void ChangedLosses::add(const GivenBatch& batch, const std::function<void()>& st
   changes_detail::Keep keep;
   sums_.back() += changes_detail::loss_sum(model_, batch, &keep);
   for (size_t i = 0; i < changes_.size(); ++i) {
-    changes_detail::Changed changed(changes_[i], keep.places);
+    changes_detail::Changed changed(changes_[i], keep);
     sums_[i] += changes_detail::loss_sum(model_, batch, &changed);
     if (step) step();
   }

@@ -9,7 +9,10 @@
 namespace siamese::eval {
 
 Look::Look(const models::Model& model)
-    : model_(model), places_(model.stack().sites().size() + 1), rows_(places_.size()) {}
+    : model_(model),
+      places_(model.stack().sites().size() + 1),
+      sinks_(model.stack().sites().size() / 2),
+      rows_(places_.size()) {}
 
 void Look::add(const GivenBatch& batch, int64_t most_lens, int64_t first_sample) {
   const c10::NoGradGuard no_grad;
@@ -19,7 +22,8 @@ void Look::add(const GivenBatch& batch, int64_t most_lens, int64_t first_sample)
   if (batch.is_text()) read_rows_ = thinned(batch.counted, most_lens);
   before_ = {};
   waiting_.assign(places_.size(), {});
-  const models::Losses losses = model_.losses(batch.inputs, {.stack = {.recorder = this, .intervention = this}});
+  const models::Losses losses =
+      model_.losses(batch.inputs, {.stack = {.recorder = this, .intervention = this, .watch = this}});
   loss_ += losses.loss.item<double>();
   if (losses.expert_counts.defined()) {
     const at::Tensor counts = losses.expert_counts.to(at::kCPU, at::kDouble);
@@ -52,6 +56,16 @@ void Look::branch(const residual::Site& site, const at::Tensor& input, const at:
   OfPlace& place = places_[static_cast<size_t>(site.index)];
   place.input.add(input);
   place.output.add(output);
+}
+
+// Of the streams as this site is about to read them, which `between` has just seen.
+void Look::attention(const residual::Site& site, const models::WatchedAttention& watched) {
+  at::Tensor sizes;
+  for (const residual::Stream& stream : before_.list) {
+    const at::Tensor of_stream = stream.value.detach().abs().amax(-1);
+    sizes = sizes.defined() ? at::maximum(sizes, of_stream) : of_stream;
+  }
+  sinks_[static_cast<size_t>(site.block)].add(watched, sizes);
 }
 
 void Look::see(OfPlace& place, const residual::Streams& streams) {
@@ -169,6 +183,12 @@ void Look::fill(runs::AnalysisRecord& record) const {
     runs::BranchAnalysis& branch = place.branch.emplace();
     branch.input = seen.input.statistics();
     branch.output = seen.output.statistics();
+    if (const SinkSums& sinks = sinks_[static_cast<size_t>(sites[i].block)];
+        sites[i].kind == residual::SiteKind::attention && !sinks.empty()) {
+      branch.sink_first = sinks.mean_first();
+      branch.sink_largest = sinks.mean_largest();
+      branch.sink_rate = sinks.sink_rate();
+    }
     if (!expert_counts_.defined() || sites[i].kind != residual::SiteKind::ffn) continue;
     const at::Tensor load = expert_counts_[sites[i].block] / expert_counts_[sites[i].block].sum();
     const auto experts = static_cast<double>(load.size(0));
@@ -196,7 +216,23 @@ std::vector<models::NamedTensor> Look::tensors() const {
   for (const auto& [name, all] : norms) tensors.push_back({"stream/" + name + "/norm", all});
   tensors.push_back({"similarity/cosine", rows_.cosines()});
   tensors.push_back({"similarity/cka", rows_.cka()});
+  for (models::NamedTensor& tensor : sink_tensors()) tensors.push_back(std::move(tensor));
   return tensors;
+}
+
+std::vector<models::NamedTensor> Look::sink_tensors() const {
+  const auto blocks = static_cast<int64_t>(sinks_.size());
+  if (blocks == 0 || sinks_[0].empty()) return {};
+  const int64_t heads = sinks_[0].heads();
+  at::Tensor first = at::empty({blocks, heads, kFirstPositions}), largest = at::empty({blocks, heads});
+  for (int64_t block = 0; block < blocks; ++block) {
+    const SinkSums& sums = sinks_[static_cast<size_t>(block)];
+    for (int64_t head = 0; head < heads; ++head) {
+      for (int64_t p = 0; p < kFirstPositions; ++p) first[block][head][p] = sums.first(head, p);
+      largest[block][head] = sums.largest(head);
+    }
+  }
+  return {{"attention/first", first}, {"attention/largest", largest}};
 }
 
 }  // namespace siamese::eval

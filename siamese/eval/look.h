@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "siamese/eval/attention_sinks.h"
 #include "siamese/eval/given_batch.h"
 #include "siamese/eval/lens_sums.h"
 #include "siamese/eval/state_rows.h"
@@ -19,7 +20,7 @@ namespace siamese::eval {
 inline constexpr size_t kMostStreamsApart = 8;
 inline constexpr size_t kMostPeaks = 32;
 
-class Look : private models::Intervention, private residual::Recorder {
+class Look : private models::Intervention, private models::AttentionWatch, private residual::Recorder {
  public:
   explicit Look(const models::Model& model);
 
@@ -31,7 +32,8 @@ class Look : private models::Intervention, private residual::Recorder {
   // All places, the losses of changed passes and gradients still missing; and the largest values.
   void fill(runs::AnalysisRecord& record) const;
   // Mean norm of a stream's tokens by place and position (stream/<name>/norm [places, positions], NaN where it is not),
-  // and how alike the states at two places are (similarity/cosine, similarity/cka [places, places]).
+  // how alike the states at two places are (similarity/cosine, similarity/cka [places, places]), and where attention
+  // goes (attention/first [blocks, heads, positions], attention/largest [blocks, heads]).
   std::vector<models::NamedTensor> tensors() const;
 
  private:
@@ -58,15 +60,18 @@ class Look : private models::Intervention, private residual::Recorder {
   residual::Streams between(size_t next, residual::Streams streams) override;
   void stream(const residual::Site&, const std::string&, const at::Tensor&, const at::Tensor&) override {}
   void branch(const residual::Site& site, const at::Tensor& input, const at::Tensor& output) override;
+  void attention(const residual::Site& site, const models::WatchedAttention& watched) override;
 
   void see(OfPlace& place, const residual::Streams& streams);
   void see_norms(OfStream& of, const at::Tensor& values);
   void see_peaks(size_t place, const residual::Stream& stream);
   void wait_for_output(size_t place, const residual::Streams& streams);
   void read_out();
+  std::vector<models::NamedTensor> sink_tensors() const;
 
   const models::Model& model_;
   std::vector<OfPlace> places_;
+  std::vector<SinkSums> sinks_;  // of each block
   StateRows rows_;
   std::vector<runs::PeakAnalysis> peaks_;  // of all so far, the largest first
   at::Tensor expert_counts_;               // moe: [blocks, experts], tokens sent to each

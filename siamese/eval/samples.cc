@@ -11,6 +11,7 @@
 #include "siamese/base/check.h"
 #include "siamese/eval/feature_distance.h"
 #include "siamese/eval/inputs.h"
+#include "siamese/io/npz.h"
 #include "siamese/ops/operand.h"
 
 namespace siamese::eval {
@@ -23,6 +24,12 @@ at::Tensor features_of(const models::VisionTransformer& classifier, const at::Te
   std::vector<at::Tensor> parts;
   for (const auto& part : images.split(rows)) parts.push_back(classifier.features(part));
   return at::cat(parts);
+}
+
+void check_channels(const at::Tensor& images) {
+  if (images.size(1) == 1 || images.size(1) == 3) return;
+  throw UsageError("a picture needs images of 1 or 3 channels, got " + std::to_string(images.size(1)) +
+                   " (latents? save them as tensors instead)");
 }
 
 }  // namespace
@@ -80,12 +87,21 @@ SampleQuality judge_samples(const models::VisionTransformer& classifier, const a
           static_cast<double>(agreed) / static_cast<double>(guesses.size(0))};
 }
 
+at::Tensor image_bytes(const at::Tensor& images) {
+  return ((images.to(at::kFloat).clamp(-1, 1) + 1) * 127.5).round().to(at::kByte).permute({0, 2, 3, 1}).contiguous();
+}
+
+void write_image_npz(const std::filesystem::path& path, const at::Tensor& images) {
+  check_channels(images);
+  at::Tensor bytes = image_bytes(images);
+  if (bytes.size(3) == 1) bytes = bytes.expand({-1, -1, -1, 3}).contiguous();
+  io::write_npz(path, "arr_0", bytes.sizes().vec(),
+                {bytes.const_data_ptr<uint8_t>(), static_cast<size_t>(bytes.numel())});
+}
+
 io::Image image_grid(const at::Tensor& images) {
   const int64_t count = images.size(0), channels = images.size(1), height = images.size(2), width = images.size(3);
-  if (channels != 1 && channels != 3) {
-    throw UsageError("a picture needs images of 1 or 3 channels, got " + std::to_string(channels) +
-                     " (latents? save them as tensors instead)");
-  }
+  check_channels(images);
   const auto columns = static_cast<int64_t>(std::ceil(std::sqrt(static_cast<double>(count))));
   const int64_t rows = (count + columns - 1) / columns;
   io::Image grid;
@@ -93,14 +109,14 @@ io::Image image_grid(const at::Tensor& images) {
   grid.height = static_cast<int>(rows * (height + kGap) - kGap);
   grid.channels = static_cast<int>(channels);
   grid.pixels.assign(static_cast<size_t>(grid.width) * static_cast<size_t>(grid.height * channels), kGapGrey);
-  const at::Tensor bytes = ((images.to(at::kFloat).clamp(-1, 1) + 1) * 127.5).round().to(at::kByte).contiguous();
+  const at::Tensor bytes = image_bytes(images);
   const auto pixel = bytes.accessor<uint8_t, 4>();
   for (int64_t i = 0; i < count; ++i) {
     const int64_t top = i / columns * (height + kGap), left = i % columns * (width + kGap);
     for (int64_t y = 0; y < height; ++y) {
       for (int64_t x = 0; x < width; ++x) {
         for (int64_t c = 0; c < channels; ++c) {
-          grid.pixels[static_cast<size_t>(((top + y) * grid.width + left + x) * channels + c)] = pixel[i][c][y][x];
+          grid.pixels[static_cast<size_t>(((top + y) * grid.width + left + x) * channels + c)] = pixel[i][y][x][c];
         }
       }
     }

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <string>
 
@@ -36,6 +37,12 @@ struct SampleQuality {
 SampleQuality judge_samples(const models::VisionTransformer& classifier, const at::Tensor& images,
                             const std::vector<int64_t>& labels, const data::Batches& held_out, int64_t rows,
                             int64_t reference);
+
+// [n, channels, height, width] of values from -1 to 1 as bytes [n, height, width, channels], rounded.
+at::Tensor image_bytes(const at::Tensor& images);
+// The same with three channels, grey ones three times, in a file for scripts that compute FID (io/npz.h). UsageError
+// unless they have one or three.
+void write_image_npz(const std::filesystem::path& path, const at::Tensor& images);
 
 // Images in rows of a near square, values from -1 to 1 as 0 to 255. UsageError unless they have one or three channels.
 io::Image image_grid(const at::Tensor& images);

@@ -6,10 +6,8 @@
 #include <optional>
 #include <system_error>
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "siamese/base/check.h"
@@ -111,47 +109,19 @@ void mend_last_line(const std::filesystem::path& path, int descriptor) {
 }  // namespace
 
 JsonLinesWriter JsonLinesWriter::open(const std::filesystem::path& path, Mode mode) {
-  JsonLinesWriter writer(path);
   std::error_code error;
   if (mode == Mode::replace && std::filesystem::is_regular_file(path, error)) write_file_atomic(path, "");
-  writer.reopen();
+  JsonLinesWriter writer(path);
   if (mode == Mode::append) {
-    writer.keep_other_names_as_they_are();
-    if (std::filesystem::is_regular_file(path, error)) mend_last_line(path, writer.file_.get());
+    writer.file_.keep_other_names_as_they_are();
+    if (std::filesystem::is_regular_file(path, error)) mend_last_line(path, writer.file_.descriptor());
   }
   return writer;
 }
 
-void JsonLinesWriter::reopen() {
-  file_ = FileHandle(::open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
-  if (!file_.valid()) throw_system_error("write", path_, errno);
-}
-
-// Looked at before every line: a copy by links may be made while the run goes on.
-void JsonLinesWriter::keep_other_names_as_they_are() {
-  struct stat status {};
-  if (::fstat(file_.get(), &status) != 0) throw_system_error("write", path_, errno);
-  if (!S_ISREG(status.st_mode) || status.st_nlink <= 1) return;
-  write_file_atomic(path_, read_file(path_));
-  reopen();
-}
-
 void JsonLinesWriter::write(std::string_view one_line_json) {
   SIAMESE_INVARIANT(one_line_json.find('\n') == std::string_view::npos);
-  const std::string line = std::string(one_line_json) + '\n';
-  keep_other_names_as_they_are();
-  const off_t before = ::lseek(file_.get(), 0, SEEK_END);
-  const int error = write_all(file_.get(), line.data(), line.size());
-  if (error == 0) return;
-  // A full disk may have taken part of the line: the next one must not be glued to it.
-  if (before >= 0 && ::ftruncate(file_.get(), before) != 0) {
-    // Nothing more can be done here; append and the readers mend a torn line.
-  }
-  throw_system_error("write", path_, error);
-}
-
-void JsonLinesWriter::flush() {
-  if (const int error = sync_to_disk(file_.get())) throw_system_error("write", path_, error);
+  file_.write(std::string(one_line_json) + '\n');
 }
 
 void truncate_json_lines(const std::filesystem::path& path, const std::string& key, int64_t last) {

@@ -6,10 +6,9 @@
 #include <filesystem>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
-#include "siamese/io/file_handle.h"
+#include "siamese/io/appended_file.h"
 
 namespace siamese::io {
 
@@ -19,18 +18,14 @@ class JsonLinesWriter {
 
   static JsonLinesWriter open(const std::filesystem::path& path, Mode mode);
 
-  // One JSON value without line breaks; the '\n' is added here. SystemError (disk full) leaves earlier lines whole. A
-  // file with more than one name (`cp -al`, a backup) is copied first: the other name keeps what it had.
+  // One JSON value without line breaks; the '\n' is added here. As AppendedFile::write.
   void write(std::string_view one_line_json);
-  void flush();  // to the disk itself
+  void flush() { file_.flush(); }  // to the disk itself
 
  private:
-  explicit JsonLinesWriter(std::filesystem::path path) : path_(std::move(path)) {}
-  void reopen();
-  void keep_other_names_as_they_are();
+  explicit JsonLinesWriter(const std::filesystem::path& path) : file_(path) {}
 
-  std::filesystem::path path_;
-  FileHandle file_;
+  AppendedFile file_;
 };
 
 // Rewrites the file atomically with only its complete, valid objects whose integer `key` is at most `last`; objects

@@ -59,6 +59,13 @@ SublayerOutput Blocks::computed(const residual::Site& site, const at::Tensor& gi
     const nn::RotaryTables* const rotary = tables.cos.defined() ? &tables : nullptr;
     const nn::KeyValues* const held = sequence.cache != nullptr ? &(*sequence.cache)[block] : nullptr;
     const nn::Dropout dropout = sequence.dropping.attention(site);
+    if (sequence.watch != nullptr) {
+      const nn::Attention& attention = attentions_[block];
+      sequence.watch->attention(site, {.heads = attention.heads(input, rotary, sequence.pieces),
+                                       .causal = attention.shape().causal,
+                                       .window = attention.shape().window,
+                                       .pieces = sequence.pieces});
+    }
     output.branch.value =
         attentions_[block](input, rotary, sequence.past, held, dropout, sequence.pieces, &output.carry);
   } else if (experts_.empty()) {
@@ -78,7 +85,7 @@ std::unique_ptr<Stack> make_stack(const nn::Scope& root, const ModelConfig& conf
                                                  .norm = config.norm_spec(),
                                                  .modulated = config.modulated(),
                                                  .causal = config.causal()},
-                                 config.branch_scales);
+                                 config.branch_scales, config.value_mixing().acts());
 }
 
 double matrix_elements(const nn::Parameters& parameters, std::string_view prefix) {

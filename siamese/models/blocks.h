@@ -27,6 +27,7 @@ struct Sequence {
   const std::vector<nn::KeyValues>* cache = nullptr;
   Dropping dropping = {};            // training only
   std::vector<int64_t> pieces = {};  // lengths of documents that do not see each other (nn/pieces.h); empty: all do
+  AttentionWatch* watch = nullptr;   // in a pass without a cache
 };
 
 class Blocks {

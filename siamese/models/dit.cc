@@ -104,14 +104,14 @@ at::Tensor DiffusionTransformer::final_state(const at::Tensor& x, const at::Tens
   const at::Tensor embedded = patches_(x.to(here)) + positions_.value().to(here);
   std::vector<at::Tensor> of_blocks;
   for (const auto& modulation : modulations_) of_blocks.push_back(modulation(condition));
-  const auto sublayer = [blocks = blocks_, dropping](const residual::Site& site, const at::Tensor& read,
-                                                     const std::vector<at::Tensor>& conditions,
-                                                     const std::vector<at::Tensor>& carry) {
+  const auto sublayer = [blocks = blocks_, dropping, watch = options.watch](
+                            const residual::Site& site, const at::Tensor& read,
+                            const std::vector<at::Tensor>& conditions, const std::vector<at::Tensor>& carry) {
     // Shift, scale, gate of attention, then of the feed-forward.
     const auto vectors = conditions[static_cast<size_t>(site.block)].chunk(6, 1);
     const size_t first = site.kind == residual::SiteKind::attention ? 0 : 3;
     const at::Tensor input = ops::modulate(read, vectors[first], vectors[first + 1]);
-    SublayerOutput result = (*blocks)(site, input, {.dropping = dropping}, carry);
+    SublayerOutput result = (*blocks)(site, input, {.dropping = dropping, .watch = watch}, carry);
     result.branch.gate = vectors[first + 2].unsqueeze(1);
     result.input = input;
     return result;

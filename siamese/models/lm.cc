@@ -98,7 +98,7 @@ StackOutput LanguageModel::run(const at::Tensor& given, const StackOptions& opti
                                const Dropping& dropping, const std::vector<std::vector<int64_t>>& borders) const {
   nn::expect_indices("tokens", given, {-1, -1}, config_.vocab);
   const at::Tensor tokens = given.to(embedding_.weight().value().device());
-  Sequence sequence{.dropping = dropping};
+  Sequence sequence{.dropping = dropping, .watch = cache == nullptr ? options.watch : nullptr};
   at::Tensor embedded;
   if (cache != nullptr) {
     check_cache(given, options, *cache);

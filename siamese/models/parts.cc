@@ -52,6 +52,13 @@ ModelPart part_of(const nn::Parameter& parameter) {
   return inside.empty() ? find(kEnds, parameter.name) : find(kInBlock, inside.substr(inside.find('.') + 1));
 }
 
+bool is_operand_alone(const nn::Parameter& parameter) {
+  if (parameter.kind != nn::ParameterKind::linear) return false;
+  const ModelPart part = part_of(parameter);
+  const bool in_block = part == ModelPart::attention || part == ModelPart::ffn;
+  return in_block ? !parameter.matrices.empty() : part == ModelPart::head && parameter.matrices.empty();
+}
+
 std::array<int64_t, kModelParts> count_by_part(const nn::Parameters& parameters) {
   std::array<int64_t, kModelParts> counts{};
   for (const auto& parameter : parameters.list()) {

@@ -24,6 +24,11 @@ constexpr size_t kModelParts = 7;
 // By name and kind: every parameter of every family has one.
 ModelPart part_of(const nn::Parameter& parameter);
 
+// Whether products alone read a weight, as their operand (ops/operand.h): with products in bfloat16 no pass needs its
+// float32 numbers. The matrices of attention and of (experts') feed-forward branches, and a head that is no table of
+// embeddings. The modulations of a dit and routers are read in float32, and patches are too few to tell.
+bool is_operand_alone(const nn::Parameter& parameter);
+
 // Elements, by ModelPart; they add up to Parameters::count().
 std::array<int64_t, kModelParts> count_by_part(const nn::Parameters& parameters);
 

@@ -42,10 +42,11 @@ Sublayer scaled(const Sublayer& sublayer, const std::vector<double>& scales, con
 }  // namespace stack_detail
 
 Stack::Stack(const nn::Scope& scope, const std::string& scheme, const residual::Build& build,
-             std::vector<double> branch_scales)
+             std::vector<double> branch_scales, bool hands_on)
     : scope_(scope), modulated_(build.modulated), branch_scales_(std::move(branch_scales)) {
   const auto parts = std::make_shared<Parts>();
   parts->topology = residual::make_topology(scheme, scope, build);
+  parts->hands_on = hands_on;
   for (int64_t index = 0; index < 2 * build.blocks; ++index) {
     const residual::Site site = residual::site_at(index, build.blocks);
     parts->sites.push_back(site);
@@ -57,10 +58,10 @@ Stack::Stack(const nn::Scope& scope, const std::string& scheme, const residual::
 namespace {
 
 // A branch that contributes nothing. The gate says so too: it acts after the scheme's output norm, which may have a
-// bias. What the site before left goes on.
-SublayerOutput nothing_of(const at::Tensor& input, const std::vector<at::Tensor>& carry) {
+// bias.
+SublayerOutput nothing_of(const at::Tensor& input, std::vector<at::Tensor> carry) {
   return {.branch = {at::zeros_like(input), at::zeros({input.size(0), 1, 1}, input.options().requires_grad(false))},
-          .carry = carry};
+          .carry = std::move(carry)};
 }
 
 }  // namespace
@@ -69,12 +70,17 @@ Stack::Passing Stack::Parts::run(Passing passing, size_t first, size_t last, con
                                  const std::vector<at::Tensor>& conditions, residual::Recorder* recorder,
                                  std::vector<at::Tensor>& beside, Intervention* intervention) const {
   for (size_t i = first; i < last; ++i) {
-    if (intervention != nullptr) passing.streams = intervention->between(i, std::move(passing.streams));
+    if (intervention != nullptr) {
+      passing.streams = intervention->between(i, std::move(passing.streams));
+      passing.carry = intervention->carry(i, std::move(passing.carry));
+    }
     residual::ReadResult read = junctions[i]->read(passing.streams, recorder);
     if (intervention != nullptr) read.branch_input = intervention->input(sites[i], std::move(read.branch_input));
     const bool left_out = intervention != nullptr && intervention->leaves_out(sites[i]);
-    SublayerOutput output = left_out ? nothing_of(read.branch_input, passing.carry)
-                                     : sublayer(sites[i], read.branch_input, conditions, passing.carry);
+    const bool runs = !left_out || (hands_on && sites[i].kind == residual::SiteKind::attention);
+    SublayerOutput output = runs ? sublayer(sites[i], read.branch_input, conditions, passing.carry)
+                                 : nothing_of(read.branch_input, passing.carry);
+    if (left_out && runs) output = nothing_of(read.branch_input, std::move(output.carry));
     // A gate, a recorder and a scheme whose read did not round take floats.
     if (output.branch.gate.defined() || read.branch_input.scalar_type() != at::kBFloat16) {
       output.branch.value = ops::from_operand(output.branch.value);
@@ -183,6 +189,9 @@ StackOutput Stack::operator()(const at::Tensor& embedding, const Sublayer& subla
   Intervention* const change = options.intervention;
   if (change != nullptr) {
     nn::expect_that(!recomputes, "recompute_every", "0 with an intervention", options.recompute_every);
+  }
+  if (options.watch != nullptr) {
+    nn::expect_that(!recomputes, "recompute_every", "0 where attention is watched", options.recompute_every);
   }
   const auto length = static_cast<size_t>(2 * (recomputes ? options.recompute_every : 1));
   for (size_t first = change != nullptr ? change->first_site() : 0; first < sites().size(); first += length) {

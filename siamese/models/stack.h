@@ -8,6 +8,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "siamese/models/attention_watch.h"
 #include "siamese/models/intervention.h"
 #include "siamese/models/recompute.h"
 #include "siamese/nn/parameters.h"
@@ -44,14 +45,16 @@ struct StackOptions {
   // complete: block by block towards the first, which is not told; where blocks are recomputed, segment by segment.
   std::function<void(int64_t block)> passed = {};
   Intervention* intervention = nullptr;  // only without recomputation
+  AttentionWatch* watch = nullptr;       // called by the family's sublayers, not here; only without recomputation
 };
 
 class Stack {
  public:
   // Junctions are named by residual::junction_name, what the scheme has at the two ends `open` and `close`.
-  // `branch_scales`: of a pass whose options say none; empty: every branch is written as it is.
+  // `branch_scales`: of a pass whose options say none; empty: every branch is written as it is. `hands_on`: whether
+  // attention leaves a carry for later blocks, which they need also where an intervention leaves its branch out.
   Stack(const nn::Scope& scope, const std::string& scheme, const residual::Build& build,
-        std::vector<double> branch_scales = {});
+        std::vector<double> branch_scales = {}, bool hands_on = false);
 
   const residual::Topology& topology() const { return *parts_->topology; }
   const std::vector<residual::Site>& sites() const { return parts_->sites; }
@@ -74,6 +77,7 @@ class Stack {
     std::unique_ptr<residual::Topology> topology;
     std::vector<residual::Site> sites;
     std::vector<std::unique_ptr<residual::Junction>> junctions;
+    bool hands_on = false;
 
     // Sites [first, last); what came out beside the branches is appended to `beside`.
     Passing run(Passing passing, size_t first, size_t last, const Sublayer& sublayer,

@@ -54,10 +54,10 @@ at::Tensor VisionTransformer::states(const at::Tensor& images, const StackOption
   const at::Tensor first = ops::for_each_row(class_token_.value(), {batch, 1});
   const at::Tensor embedded =
       ops::add_to_each(at::cat({first, patches_(images.to(parameters().options()))}, 1), positions_.value());
-  const auto sublayer = [blocks = blocks_, path, dropping, streams = embedded.options()](
+  const auto sublayer = [blocks = blocks_, path, dropping, watch = options.watch, streams = embedded.options()](
                             const residual::Site& site, const at::Tensor& input, const std::vector<at::Tensor>&,
                             const std::vector<at::Tensor>& carry) {
-    SublayerOutput output = (*blocks)(site, input, {.dropping = dropping}, carry);
+    SublayerOutput output = (*blocks)(site, input, {.dropping = dropping, .watch = watch}, carry);
     output.branch.gate = path.kept(site, input.size(0), streams);
     return output;
   };

@@ -66,6 +66,26 @@ ops::AttentionArguments Attention::arguments(const RotaryTables* rotary) const {
   return arguments;
 }
 
+ops::AttentionHeads Attention::heads_of(const at::Tensor& qkv, const std::vector<int64_t>& pieces,
+                                        ops::AttentionArguments arguments) const {
+  const int64_t batch = qkv.size(0), tokens = qkv.size(1);
+  if (arguments.cos.defined() && !pieces.empty()) {  // positions start anew with each
+    const at::Tensor at = piece_positions(pieces, batch, tokens).reshape({-1}).to(arguments.cos.device());
+    const auto table = [&](const at::Tensor& angles) {
+      return angles.index_select(0, at).reshape({batch, tokens, 1, angles.size(-1)});
+    };
+    arguments.cos = table(arguments.cos);
+    arguments.sin = table(arguments.sin);
+  }
+  return ops::attention_heads(qkv, arguments);
+}
+
+ops::AttentionHeads Attention::heads(const at::Tensor& x, const RotaryTables* rotary,
+                                     const std::vector<int64_t>& pieces) const {
+  expect_shape("attention input", x, {-1, -1, shape_.width});
+  return heads_of(projected(x), pieces, arguments(rotary));
+}
+
 at::Tensor Attention::with_mixed_values(const at::Tensor& qkv, const at::Tensor& x, const std::vector<int64_t>& pieces,
                                         Carry& carry, ops::AttentionArguments& arguments) const {
   const int64_t batch = qkv.size(0), tokens = qkv.size(1);
@@ -77,16 +97,7 @@ at::Tensor Attention::with_mixed_values(const at::Tensor& qkv, const at::Tensor&
     arguments.v_gain = at::Tensor();
     return at::cat({qkv.narrow(-1, 0, before), values_(x, {{}, {}, v}, carry).flatten(2)}, -1);
   }
-  ops::AttentionArguments of_tokens = arguments;
-  if (arguments.cos.defined() && !pieces.empty()) {  // positions start anew with each
-    const at::Tensor at = piece_positions(pieces, batch, tokens).reshape({-1}).to(arguments.cos.device());
-    const auto table = [&](const at::Tensor& angles) {
-      return angles.index_select(0, at).reshape({batch, tokens, 1, angles.size(-1)});
-    };
-    of_tokens.cos = table(arguments.cos);
-    of_tokens.sin = table(arguments.sin);
-  }
-  const ops::AttentionHeads heads = ops::attention_heads(qkv, of_tokens);
+  const ops::AttentionHeads heads = heads_of(qkv, pieces, arguments);
   for (at::Tensor* const done :
        {&arguments.cos, &arguments.sin, &arguments.q_gain, &arguments.k_gain, &arguments.v_gain}) {
     *done = at::Tensor();

@@ -57,9 +57,18 @@ class Attention {
                         const KeyValues* cache = nullptr, const Dropout& dropout = {},
                         const std::vector<int64_t>& pieces = {}, Carry* carry = nullptr) const;
 
+  // The heads that a pass without a cache compares, for who looks at its weights: kernels never hold those. v is that
+  // of the block itself, before values are mixed.
+  ops::AttentionHeads heads(const at::Tensor& x, const RotaryTables* rotary,
+                            const std::vector<int64_t>& pieces = {}) const;
+
+  const AttentionShape& shape() const { return shape_; }
+
  private:
   at::Tensor projected(const at::Tensor& x) const;
   ops::AttentionArguments arguments(const RotaryTables* rotary) const;
+  ops::AttentionHeads heads_of(const at::Tensor& qkv, const std::vector<int64_t>& pieces,
+                               ops::AttentionArguments arguments) const;
   // The projected q, k, v with v' for v. What of `arguments` was done to look at them is taken out of it.
   at::Tensor with_mixed_values(const at::Tensor& qkv, const at::Tensor& x, const std::vector<int64_t>& pieces,
                                Carry& carry, ops::AttentionArguments& arguments) const;

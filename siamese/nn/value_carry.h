@@ -28,6 +28,8 @@ struct ValueMixing {
   ValueResidual residual = ValueResidual::none;
   int64_t depth_stride = 0;  // of Depth-Attention; 0: none
   int64_t depth_recent = 0;
+
+  bool acts() const { return residual != ValueResidual::none || depth_stride > 0; }
 };
 
 using Carry = std::vector<at::Tensor>;
@@ -42,7 +44,7 @@ class ValueCarry {
   ValueCarry(const Scope& scope, const ValueMixing& mixing, int64_t width, int64_t kv_heads, int64_t block,
              int64_t blocks);
 
-  bool acts() const { return mixing_.residual != ValueResidual::none || looks_at_keys(); }
+  bool acts() const { return mixing_.acts(); }
   // Whether it needs q and k, or v alone.
   bool looks_at_keys() const { return mixing_.depth_stride > 0; }
 

@@ -7,6 +7,9 @@
 #include <ATen/ATen.h>
 #include <ATen/core/LegacyTypeDispatch.h>
 
+#include "siamese/base/check.h"
+#include "siamese/ops/released_weight.h"
+
 namespace siamese::ops {
 namespace operand_detail {
 
@@ -22,10 +25,16 @@ struct Rounded {
 std::mutex guard;
 int holders = 0;
 std::unordered_map<const void*, Rounded> rounded;
+// Of weights without memory, by their storage, which every tensor over them shares.
+std::unordered_map<const c10::StorageImpl*, at::Tensor> released;
 
-bool same_view(const at::Tensor& a, const at::Tensor& b) {
-  return a.sizes() == b.sizes() && a.strides() == b.strides() && a.scalar_type() == b.scalar_type();
+const c10::StorageImpl* storage_of(const at::Tensor& tensor) { return tensor.storage().unsafeGetStorageImpl(); }
+
+bool same_shape(const at::Tensor& a, const at::Tensor& b) {
+  return a.sizes() == b.sizes() && a.strides() == b.strides();
 }
+bool is_type_of(const at::Tensor& a, const at::Tensor& b) { return a.scalar_type() == b.scalar_type(); }
+bool same_view(const at::Tensor& a, const at::Tensor& b) { return same_shape(a, b) && is_type_of(a, b); }
 
 }  // namespace operand_detail
 
@@ -53,16 +62,47 @@ RoundWeightsOnce::~RoundWeightsOnce() {
   operand_detail::rounded.clear();  // also what others hold: they round again, and never use weights that have changed
 }
 
+ReleasedWeight::ReleasedWeight(const std::string& name, const at::Tensor& weight, const at::Tensor& rounded)
+    : weight_(weight.detach()) {
+  using namespace operand_detail;
+  const bool fits = weight.is_cpu() && weight.scalar_type() == at::kFloat && weight.is_contiguous() &&
+                    weight.storage_offset() == 0 && weight.storage().nbytes() == weight.nbytes();
+  if (!fits) throw UsageError(name + ": expected a dense float32 weight on the CPU with memory of its own");
+  if (rounded.scalar_type() != at::kBFloat16 || !same_shape(rounded, weight)) {
+    throw UsageError(name + ": expected a rounded copy of its shape in bfloat16");
+  }
+  c10::StorageImpl* const storage = weight_.storage().unsafeGetStorageImpl();
+  storage->reset();
+  storage->release_data_and_set_meta_custom_data_ptr_error_msg_(
+      name + ": its float32 numbers are divided among the ranks, and only the rounded copy is here");
+  const std::lock_guard lock(guard);
+  released[storage] = rounded;
+}
+
+ReleasedWeight::ReleasedWeight(ReleasedWeight&& other) noexcept : weight_(std::move(other.weight_)) {}
+
+ReleasedWeight::~ReleasedWeight() {
+  using namespace operand_detail;
+  if (!weight_.defined()) return;
+  const std::lock_guard lock(guard);
+  released.erase(storage_of(weight_));
+}
+
 at::Tensor weight_operand(const at::Tensor& weight, const at::Tensor& activations) {
   using namespace operand_detail;
   if (weight.scalar_type() == activations.scalar_type()) return weight.detach();
   const at::AutoDispatchBelowAutograd below;
   const auto round = [&] { return weight.detach().to(activations.scalar_type()); };
   const std::lock_guard lock(guard);
+  if (!released.empty() && weight.is_cpu()) {
+    const auto found = released.find(storage_of(weight));
+    if (found != released.end() && same_shape(found->second, weight) && is_type_of(found->second, activations)) {
+      return found->second;
+    }
+  }
   if (holders == 0 || !weight.is_cpu()) return round();
   Rounded& held = rounded[weight.const_data_ptr()];
-  const bool known = held.weight.defined() && same_view(held.weight, weight) &&
-                     held.operand.scalar_type() == activations.scalar_type();
+  const bool known = held.weight.defined() && same_view(held.weight, weight) && is_type_of(held.operand, activations);
   if (!known) held = {weight.detach(), round()};
   return held.operand;
 }

@@ -27,6 +27,8 @@ struct RunNeeds {
 
   double operand_bytes = 4;         // of a number that a product reads: 2 with engine.precision bfloat16
   double rounded_weight_bytes = 0;  // copies of matrices in that type
+  // Trained weights of which these copies are all that a pass reads: their float32 numbers can be shared out.
+  double read_rounded = 0;
 
   int64_t batch = 0;  // samples of a step
   int64_t steps = 0;

@@ -20,7 +20,11 @@ DeviceBytes device_bytes(const RunNeeds& needs, Sharding sharding, int64_t devic
   if (needs.copies_to_save) bytes.saving = kFloatBytes * (needs.weights + needs.moments + needs.averages) / all;
   if (devices == 1 || sharding == Sharding::none) return bytes;
   bytes.moments /= all;
-  if (sharding == Sharding::optimizer) return bytes;
+  if (sharding == Sharding::optimizer) {
+    const double copies = needs.averages > 0 ? 2 : 1;  // the weight and its average
+    bytes.weights -= kFloatBytes * copies * needs.read_rounded * share_of_others(devices);
+    return bytes;
+  }
   // The rounded copies are what is gathered: none is kept.
   bytes.weights = kFloatBytes * (needs.weights + needs.averages) / all;
   bytes.gradients /= all;
@@ -36,9 +40,11 @@ double Traffic::sent_bytes(int64_t devices) const {
 Traffic traffic(const RunNeeds& needs, Sharding sharding, int64_t devices, double passes) {
   if (devices == 1) return {};
   const double gradients = kFloatBytes * needs.trained;
-  if (sharding != Sharding::fsdp) {
-    // The sums of the gradients go to all, or the weights that one device has updated.
-    return {.gathered_bytes = gradients, .scattered_bytes = gradients, .messages = 2};
+  // The sums of the gradients go to all, or the weights that one device has updated.
+  if (sharding == Sharding::none) return {.gathered_bytes = gradients, .scattered_bytes = gradients, .messages = 2};
+  if (sharding == Sharding::optimizer) {
+    const double saved = (kFloatBytes - needs.operand_bytes) * needs.read_rounded;
+    return {.gathered_bytes = gradients - saved, .scattered_bytes = gradients, .messages = 2};
   }
   const double gathers = 2;  // for forward, and again for backward
   const auto units = static_cast<double>(needs.blocks + 1);

@@ -10,7 +10,8 @@ namespace siamese::plan {
 
 enum class Sharding {
   none,       // data parallel: every device holds everything; gradients are summed
-  optimizer,  // and 1 / devices of the moments (ZeRO-1); updated weights are gathered
+  optimizer,  // but for 1 / devices of the moments, and of the float32 numbers of weights that products read rounded
+              // (ZeRO-1); updated weights are gathered
   fsdp,       // 1 / devices of weights, gradients and moments (ZeRO-3); a block is gathered when it is needed
 };
 

@@ -192,6 +192,20 @@ DepthSection use(const Analyses& all) {
                    {{"distance", [](const auto& branch) { return branch.mix_distance; }}})}};
 }
 
+DepthSection attention(const Analyses& all) {
+  return {
+      "attention",
+      "Attention",
+      {of_branches(all,
+                   {.title = "Weight on the first and the largest token",
+                    .lead = "Mean over heads and over the tokens that see it; the largest is the one with the "
+                            "largest value of any stream there"},
+                   {{"first token", [](const auto& branch) { return branch.sink_first; }},
+                    {"largest token", [](const auto& branch) { return branch.sink_largest; }}}),
+       of_branches(all, {.title = "Heads with a sink", .lead = "Share whose weight on the first token is above 0.3"},
+                   {{"share of heads", [](const auto& branch) { return branch.sink_rate; }}})}};
+}
+
 DepthSection depth_of(const Analyses& all) {
   return {
       "depth",
@@ -221,7 +235,8 @@ bool DepthChart::empty() const {
 std::vector<DepthSection> analysis_sections(const std::vector<runs::AnalysisRecord>& all) {
   std::vector<DepthSection> sections = {charts_detail::lenses(all),    charts_detail::values(all),
                                         charts_detail::pruning(all),   charts_detail::use(all),
-                                        charts_detail::gradients(all), charts_detail::depth_of(all)};
+                                        charts_detail::gradients(all), charts_detail::attention(all),
+                                        charts_detail::depth_of(all)};
   for (DepthSection& section : sections) {
     std::erase_if(section.charts, [](const DepthChart& chart) { return chart.empty(); });
   }

@@ -1,5 +1,6 @@
 #include "siamese/report/analysis_page.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include <fmt/format.h>
@@ -35,6 +36,26 @@ json chart_object(const DepthChart& chart) {
           {"log", chart.log},     {"points", chart.points}, {"panels", std::move(panels)}};
 }
 
+json map_object(const DepthMap& map) {
+  const auto axis = [](MapAxis one) {
+    return one == MapAxis::place ? "place" : one == MapAxis::block ? "block" : one == MapAxis::head ? "head" : "stream";
+  };
+  json panels = json::array();
+  for (const MapPanel& panel : map.panels) {
+    if (panel.rows == 0) {
+      panels.push_back(nullptr);
+      continue;
+    }
+    panels.push_back(
+        {{"rows", panel.rows}, {"columns", panel.columns}, {"values", numbers(panel.values, kDepthDigits)}});
+  }
+  return {{"title", map.title},
+          {"lead", map.lead},
+          {"row", axis(map.row)},
+          {"column", axis(map.column)},
+          {"panels", std::move(panels)}};
+}
+
 json analysis_object(const runs::AnalysisRecord& analysis) {
   json sites = json::array();
   for (const runs::PlaceAnalysis& place : analysis.places) {
@@ -68,9 +89,34 @@ json analysis_object(const runs::AnalysisRecord& analysis) {
           {"peaks", std::move(peaks)}};
 }
 
-std::string title_of(const std::vector<runs::AnalysisRecord>& analyses) {
+std::string title_of(const std::vector<DrawnAnalysis>& analyses) {
   if (analyses.size() > 1) return fmt::format("{} analyses compared", analyses.size());
-  return "Analysis of " + printable(analyses.front().run);
+  return "Analysis of " + printable(analyses.front().record.run);
+}
+
+json sections_of(const std::vector<DrawnAnalysis>& analyses) {
+  std::vector<runs::AnalysisRecord> records;
+  for (const DrawnAnalysis& analysis : analyses) records.push_back(analysis.record);
+  json sections = json::array();
+  for (const DepthSection& section : analysis_sections(records)) {
+    json charts = json::array();
+    for (const DepthChart& chart : section.charts) charts.push_back(chart_object(chart));
+    sections.push_back(
+        {{"id", section.id}, {"title", section.title}, {"charts", std::move(charts)}, {"maps", json::array()}});
+  }
+  for (const DepthMap& map : analysis_maps(analyses)) {
+    auto section =
+        std::find_if(sections.begin(), sections.end(), [&](const json& one) { return one["id"] == map.section; });
+    if (section == sections.end()) {
+      sections.push_back({{"id", map.section},
+                          {"title", map.section == "similarity" ? "Similarity of places" : "Maps"},
+                          {"charts", json::array()},
+                          {"maps", json::array()}});
+      section = sections.end() - 1;
+    }
+    (*section)["maps"].push_back(map_object(map));
+  }
+  return sections;
 }
 
 std::string number_or_dash(double value, const char* unit = "") {
@@ -109,26 +155,21 @@ std::string analysis_summary(const runs::AnalysisRecord& analysis) {
   return text;
 }
 
-std::string analysis_page(const std::vector<runs::AnalysisRecord>& analyses) {
+std::string analysis_page(const std::vector<DrawnAnalysis>& analyses) {
   if (analyses.empty()) throw UsageError("analysis page: expected an analysis or more, got none");
   using nlohmann::json;
   const std::string title = analysis_detail::title_of(analyses);
-  json data{{"title", title}, {"analyses", json::array()}, {"sections", json::array()}};
+  json data{{"title", title}, {"analyses", json::array()}, {"sections", analysis_detail::sections_of(analyses)}};
   std::string summary;
-  for (const runs::AnalysisRecord& analysis : analyses) {
-    data["analyses"].push_back(analysis_detail::analysis_object(analysis));
-    summary += analysis_summary(analysis) + "\n";
-  }
-  for (const DepthSection& section : analysis_sections(analyses)) {
-    json charts = json::array();
-    for (const DepthChart& chart : section.charts) charts.push_back(analysis_detail::chart_object(chart));
-    data["sections"].push_back({{"id", section.id}, {"title", section.title}, {"charts", std::move(charts)}});
+  for (const DrawnAnalysis& analysis : analyses) {
+    data["analyses"].push_back(analysis_detail::analysis_object(analysis.record));
+    summary += analysis_summary(analysis.record) + "\n";
   }
   const std::string text = data.dump(-1, ' ', /*ensure_ascii=*/true, json::error_handler_t::replace);
   return render_page(title + " - siamese", escape_json_for_script(text), summary, analysis_script_text());
 }
 
-void write_analysis_page(const std::filesystem::path& file, const std::vector<runs::AnalysisRecord>& analyses) {
+void write_analysis_page(const std::filesystem::path& file, const std::vector<DrawnAnalysis>& analyses) {
   if (is_taken(file) && !(is_file(file) && io::read_file(file).find(kPageMark) != std::string::npos)) {
     throw UsageError(file.string() + ": exists already and is no page of an analysis; choose another place");
   }

@@ -79,9 +79,9 @@ std::vector<RunRecord> read_source(const fs::path& source) {
 
 // What two runs of one setting may differ in.
 bool says_nothing(const std::string& key) {
-  static constexpr std::array kKeys = {"train.seed",        "train.max_hours",  "train.keep_last",
-                                       "train.keep_every",  "train.eval_every", "train.checkpoint_every",
-                                       "train.record_every"};
+  static constexpr std::array kKeys = {"train.seed",         "train.max_hours",  "train.keep_last",
+                                       "train.keep_every",   "train.eval_every", "train.checkpoint_every",
+                                       "train.record_every", "train.tensorboard"};
   return (key.starts_with("engine.") && key != "engine.precision") ||
          std::find(kKeys.begin(), kKeys.end(), key) != kKeys.end();
 }

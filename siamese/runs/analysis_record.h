@@ -98,6 +98,9 @@ struct BranchAnalysis {
   double loss_without = kNone;        // the sublayer left out
   double routing_entropy = kNone;     // moe: of the experts' loads, 1 where all are alike
   double largest_load = kNone;        // moe: of an expert, 1 where all are alike
+  double sink_first = kNone;          // attention: weight on the first token, mean over the heads
+  double sink_largest = kNone;        // attention: on the token with the largest value
+  double sink_rate = kNone;           // attention: share of the heads that have a sink at the first token
 
   template <class Self, class Visit>
   static void fields(Self& self, Visit&& visit) {
@@ -109,6 +112,9 @@ struct BranchAnalysis {
     visit("loss_without", self.loss_without);
     visit("routing_entropy", self.routing_entropy);
     visit("largest_load", self.largest_load);
+    visit("sink_first", self.sink_first);
+    visit("sink_largest", self.sink_largest);
+    visit("sink_rate", self.sink_rate);
   }
 };
 

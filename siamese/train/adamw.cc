@@ -7,9 +7,10 @@ namespace siamese::train {
 AdamWMoments::AdamWMoments(const OptimConfig& config)
     : common_{.beta1 = config.beta1, .beta2 = config.beta2, .eps = config.eps} {}
 
-void AdamWMoments::add(const nn::Parameter& parameter, const Piece& piece, double weight_decay, double lr_scale) {
-  const at::Tensor value = piece.of(parameter.value.detach());
-  slots_.push_back({parameter, piece, at::zeros_like(value), at::zeros_like(value), weight_decay, lr_scale});
+void AdamWMoments::add(const nn::Parameter& parameter, const Piece& piece, const at::Tensor& weights,
+                       double weight_decay, double lr_scale) {
+  slots_.push_back(
+      {parameter, piece, weights, at::zeros_like(weights), at::zeros_like(weights), weight_decay, lr_scale});
 }
 
 void AdamWMoments::update(double lr, double clip_scale, int64_t applied_steps) const {
@@ -21,8 +22,7 @@ void AdamWMoments::update(double lr, double clip_scale, int64_t applied_steps) c
   for (const auto& slot : slots_) {
     const at::Tensor& value = slot.parameter.value;
     const at::Tensor gradient = value.grad().defined() ? slot.piece.of(value.grad()) : at::Tensor();
-    list.push_back(
-        {gradient, slot.piece.of(value.detach()), slot.first, slot.second, slot.weight_decay, slot.lr_scale});
+    list.push_back({gradient, slot.weights, slot.first, slot.second, slot.weight_decay, slot.lr_scale});
   }
   ops::adamw_step(arguments, list);
 }
@@ -35,9 +35,12 @@ void AdamWMoments::append_state(std::vector<models::NamedTensor>& state) const {
   }
 }
 
-AdamW::AdamW(const OptimConfig& config, const nn::Parameters& parameters, const Division& division)
-    : Optimizer(config, parameters, division), moments_(config) {
-  for (const auto& [parameter, piece, decay, lr_scale] : trained()) moments_.add(parameter, piece, decay, lr_scale);
+AdamW::AdamW(const OptimConfig& config, const nn::Parameters& parameters, const Division& division,
+             const WeightParts* weights)
+    : Optimizer(config, parameters, division, weights), moments_(config) {
+  for (const auto& [parameter, piece, own, decay, lr_scale] : trained()) {
+    moments_.add(parameter, piece, own, decay, lr_scale);
+  }
 }
 
 void AdamW::update(const Step& step) { moments_.update(step.lr, step.clip_scale, step.applied_steps); }

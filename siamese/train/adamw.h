@@ -13,7 +13,9 @@ class AdamWMoments {
  public:
   explicit AdamWMoments(const OptimConfig& config);
 
-  void add(const nn::Parameter& parameter, const Piece& piece, double weight_decay, double lr_scale);
+  // `weights`: the numbers of the piece.
+  void add(const nn::Parameter& parameter, const Piece& piece, const at::Tensor& weights, double weight_decay,
+           double lr_scale);
   void update(double lr, double clip_scale, int64_t applied_steps) const;
   void append_state(std::vector<models::NamedTensor>& state) const;
 
@@ -21,6 +23,7 @@ class AdamWMoments {
   struct Slot {
     nn::Parameter parameter;
     Piece piece;
+    at::Tensor weights;
     at::Tensor first;
     at::Tensor second;
     double weight_decay;
@@ -33,7 +36,8 @@ class AdamWMoments {
 
 class AdamW : public Optimizer {
  public:
-  AdamW(const OptimConfig& config, const nn::Parameters& parameters, const Division& division = {});
+  AdamW(const OptimConfig& config, const nn::Parameters& parameters, const Division& division = {},
+        const WeightParts* weights = nullptr);
 
   std::vector<models::NamedTensor> state() const override;
 

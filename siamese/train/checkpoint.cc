@@ -42,23 +42,41 @@ void write_beside_weights(const fs::path& folder, const RunConfig& config, const
   if (tokenizer.there()) io::write_file_atomic(folder / io::kTokenizerFile, tokenizer.json);
 }
 
+bool divides_weights(const RunParts& parts) { return parts.weights != nullptr && parts.weights->any_is_divided(); }
+
+// Whole tensors, in the places that all ranks' parts are gathered in, or that a file is loaded into.
+std::vector<models::NamedTensor> whole(const RunParts& parts, std::vector<models::NamedTensor> tensors) {
+  return divides_weights(parts) ? parts.weights->in_places(std::move(tensors)) : tensors;
+}
+
+std::vector<models::NamedTensor> weights_of(const RunParts& parts) {
+  return whole(parts, models::named_values(parts.model.parameters()));
+}
+
 // The averages with the buffers: the file stands in for model.safetensors.
-std::vector<models::NamedTensor> averaged_values(const RunParts& parts) {
-  std::vector<models::NamedTensor> tensors = parts.average.state();
+std::vector<models::NamedTensor> averages_of(const RunParts& parts) {
+  std::vector<models::NamedTensor> tensors = whole(parts, parts.average.state());
   for (const auto& [name, value] : parts.model.parameters().buffers()) tensors.push_back({name, value, true});
   return tensors;
 }
 
-// What this process writes of a checkpoint's tensors: all of them, or its part.
+// What this process writes of a checkpoint's tensors: all of them, or its part. The weights are gathered last: they
+// stay where they are, and what was gathered in the same places before is copied.
 Shards shards_of(const RunParts& parts, const comm::Group* group) {
-  Shards shards(group);
-  shards.add_share(io::kModelFile, models::named_values(parts.model.parameters()));
-  if (parts.divided) {
+  Shards averages(group), shards(group);
+  if (parts.average.kept()) {
+    if (divides_weights(parts)) parts.weights->gather(parts.average.held());
+    averages.add_share(io::kAverageFile, averages_of(parts));
+    if (divides_weights(parts)) averages.copy_or_fail_later();
+  }
+  if (divides_weights(parts)) parts.weights->gather_weights();
+  shards.add_share(io::kModelFile, weights_of(parts));
+  if (parts.weights != nullptr) {
     shards.add_own(io::kOptimFile, parts.optimizer.state());
   } else {
     shards.add_share(io::kOptimFile, parts.optimizer.state());
   }
-  if (parts.average.kept()) shards.add_share(io::kAverageFile, averaged_values(parts));
+  shards.append(std::move(averages));
   return shards;
 }
 
@@ -168,9 +186,13 @@ TrainerState load_checkpoint(const fs::path& checkpoint, const models::ModelConf
   const auto open = [&](std::string_view file) {
     return open_part(io::file_or_index(checkpoint, file), model, checkpoint / io::kConfigFile);
   };
-  models::load_tensors(open(io::kModelFile), models::named_values(parts.model.parameters()));
-  load_pieces(open(io::kOptimFile), parts.optimizer.state(), !parts.divided);
-  if (parts.average.kept()) models::load_tensors(open(io::kAverageFile), averaged_values(parts));
+  models::load_tensors(open(io::kModelFile), weights_of(parts));
+  if (divides_weights(parts)) parts.weights->take_weights();
+  load_pieces(open(io::kOptimFile), parts.optimizer.state(), parts.weights == nullptr);
+  if (parts.average.kept()) {
+    models::load_tensors(open(io::kAverageFile), averages_of(parts));
+    if (divides_weights(parts)) parts.weights->keep(parts.average.held());
+  }
   parts.optimizer.set_applied_steps(state.applied_steps);
   return state;
 }

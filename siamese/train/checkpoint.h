@@ -29,7 +29,7 @@ struct RunParts {
   Optimizer& optimizer;
   const WeightAverage& average;
   const RunTokenizer& tokenizer;
-  bool divided = false;  // each rank has a part of the optimizer's state
+  const WeightParts* weights = nullptr;  // the optimizer is divided among ranks: each has a part of its state
 };
 
 // `group`: the other ranks help (help_save_checkpoint), each writes a part of it. SystemError when one of them could

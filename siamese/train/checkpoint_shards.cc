@@ -63,17 +63,33 @@ void Shards::add_own(std::string_view kind, std::vector<models::NamedTensor> ten
   shards_.push_back({std::string(kind), std::move(tensors)});
 }
 
+void Shards::append(Shards shards) {
+  for (Shard& shard : shards.shards_) shards_.push_back(std::move(shard));
+  if (failed_.empty()) failed_ = std::move(shards.failed_);
+}
+
+void Shards::copy_or_fail_later() {
+  try {
+    copy();
+  } catch (const SystemError& error) {
+    failed_ = error.what();
+  }
+}
+
 void Shards::copy() {
   try {
     for (Shard& shard : shards_) {
+      if (shard.copied) continue;
       for (models::NamedTensor& tensor : shard.tensors) tensor.value = copy_of(tensor.value);
+      shard.copied = true;
     }
   } catch (const std::exception& error) {
-    throw SystemError("a copy of the run's state (train.save_in_background): " + failure_text(error));
+    throw SystemError("a copy of the run's state to write from: " + failure_text(error));
   }
 }
 
 std::vector<ShardFile> Shards::write(const fs::path& folder, const std::map<std::string, std::string>& metadata) const {
+  if (!failed_.empty()) throw SystemError(failed_);
   std::vector<ShardFile> written;
   for (const Shard& shard : shards_) {
     ShardFile file{shard.kind, shard.kind};

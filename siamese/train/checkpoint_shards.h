@@ -32,9 +32,13 @@ class Shards {
   void add_share(std::string_view kind, const std::vector<models::NamedTensor>& tensors);
   // Tensors that this rank alone has.
   void add_own(std::string_view kind, std::vector<models::NamedTensor> tensors);
+  // What other shards hold, after this.
+  void append(Shards shards);
   // Copies take the place of the tensors: from here on, who changes those changes nothing here. SystemError when there
   // is no memory for them.
   void copy();
+  // The same in the middle of something that the other ranks count on: what fails is for `write` to say.
+  void copy_or_fail_later();
   // Into a folder that all see.
   std::vector<ShardFile> write(const std::filesystem::path& folder,
                                const std::map<std::string, std::string>& metadata) const;
@@ -43,10 +47,12 @@ class Shards {
   struct Shard {
     std::string kind;
     std::vector<models::NamedTensor> tensors;
+    bool copied = false;
   };
 
   const comm::Group* group_;
   std::vector<Shard> shards_;
+  std::string failed_;  // why there is nothing to write
 };
 
 // Every rank calls it: what all wrote, by way of `write`. SystemError naming rank, host and cause when one could not;

@@ -39,6 +39,7 @@ struct TrainConfig {
   int64_t eval_every = 0;
   int64_t checkpoint_every = 0;
   int64_t record_every = 50;
+  bool tensorboard = false;
   int64_t keep_last = 0;
   int64_t keep_every = 0;
   bool save_in_background = false;
@@ -66,6 +67,7 @@ struct TrainConfig {
     visit("eval_every", self.eval_every, "steps between evaluations; 0 = only at the end");
     visit("checkpoint_every", self.checkpoint_every, "steps between checkpoints; 0 = only at the end");
     visit("record_every", self.record_every, "steps between records of streams and gradients by depth; 0 = never");
+    visit("tensorboard", self.tensorboard, "what is recorded goes into an event file for TensorBoard, too");
     visit("keep_last", self.keep_last, "newest checkpoints that stay, older ones are removed; 0 = all stay");
     visit("keep_every", self.keep_every,
           {"checkpoints at multiples of so many steps stay for ever; 0 = none", config::with({"train.keep_last"})});
@@ -119,7 +121,8 @@ struct EngineConfig {
     visit("recompute", self.recompute, "activation checkpointing: blocks per recomputed segment; 0 = off");
     visit("device", self.device, "where tensors live and are computed: cpu, cuda, cuda:1, mps ...");
     visit("timeout", self.timeout, "seconds that ranks under mpirun wait for each other; 0 = for ever");
-    visit("shard", self.shard, "what ranks under mpirun divide among them: none, or the optimizer's moments");
+    visit("shard", self.shard,
+          "what ranks under mpirun divide among them: none, or moments (and, with bfloat16, float32 matrices)");
   }
 };
 

@@ -50,7 +50,7 @@ bool decides_result(std::string_view key) {
   if (key.starts_with("engine.")) return key == "engine.precision";
   return !is_one_of(
       key, {"eval.tasks", "eval.task_limit", "eval.tokenizer", "train.max_hours", "train.keep_last", "train.keep_every",
-            "train.save_in_background", "train.checkpoint_every", "train.record_every"});
+            "train.save_in_background", "train.checkpoint_every", "train.record_every", "train.tensorboard"});
 }
 
 std::string deciding_override(const std::vector<std::string>& overrides) {
@@ -115,7 +115,8 @@ RunConfig edited_config(const RunConfig& run, const std::vector<std::string>& ov
     throw UsageError(fmt::format(
         "override of {}: was {}, got {}: a run that goes on keeps it; what may change: keys of engine but precision, "
         "keys "
-        "of eval, train.steps, eval_every, checkpoint_every, record_every, keep_last, keep_every, save_in_background, "
+        "of eval, train.steps, eval_every, checkpoint_every, record_every, tensorboard, keep_last, keep_every, "
+        "save_in_background, "
         "max_hours "
         "and max_skips; a new run with it: siamese train ... init.from=RUN init.optimizer=true",
         key, was != nullptr ? *was : "nothing", text));

@@ -6,15 +6,15 @@
 
 namespace siamese::train {
 
-Muon::Muon(const OptimConfig& config, const nn::Parameters& parameters, const Division& division)
-    : Optimizer(config, parameters, division), config_(config.muon), rest_(config) {
-  for (const auto& [parameter, piece, weight_decay, lr_scale] : trained()) {
+Muon::Muon(const OptimConfig& config, const nn::Parameters& parameters, const Division& division,
+           const WeightParts* weights)
+    : Optimizer(config, parameters, division, weights), config_(config.muon), rest_(config) {
+  for (const auto& [parameter, piece, own, weight_decay, lr_scale] : trained()) {
     if (parameter.matrices.empty()) {
-      rest_.add(parameter, piece, weight_decay, lr_scale);
+      rest_.add(parameter, piece, own, weight_decay, lr_scale);
     } else {
       SIAMESE_INVARIANT(piece.is_whole(parameter.value));
-      matrices_.push_back(
-          {parameter, at::zeros_like(parameter.value.detach()), weight_decay, lr_scale * config.muon.lr_scale});
+      matrices_.push_back({parameter, own, at::zeros_like(own), weight_decay, lr_scale * config.muon.lr_scale});
     }
   }
 }
@@ -22,9 +22,8 @@ Muon::Muon(const OptimConfig& config, const nn::Parameters& parameters, const Di
 void Muon::update(const Step& step) {
   std::vector<ops::MuonTensors> list;
   for (const auto& slot : matrices_) {
-    const at::Tensor& value = slot.parameter.value;
-    list.push_back(
-        {value.grad(), value.detach(), slot.momentum, slot.parameter.matrices, slot.weight_decay, slot.lr_scale});
+    list.push_back({slot.parameter.value.grad(), slot.weights, slot.momentum, slot.parameter.matrices,
+                    slot.weight_decay, slot.lr_scale});
   }
   ops::muon_step({.lr = step.lr, .momentum = config_.momentum, .clip_scale = step.clip_scale, .scale = config_.scale},
                  list);

@@ -14,7 +14,8 @@ namespace siamese::train {
 class Muon : public Optimizer {
  public:
   // A division has to leave matrices whole.
-  Muon(const OptimConfig& config, const nn::Parameters& parameters, const Division& division = {});
+  Muon(const OptimConfig& config, const nn::Parameters& parameters, const Division& division = {},
+       const WeightParts* weights = nullptr);
 
   std::vector<models::NamedTensor> state() const override;
 
@@ -24,6 +25,7 @@ class Muon : public Optimizer {
  private:
   struct Slot {
     nn::Parameter parameter;
+    at::Tensor weights;
     at::Tensor momentum;
     double weight_decay;
     double lr_scale;

@@ -12,6 +12,7 @@
 #include "siamese/train/freeze.h"
 #include "siamese/train/optimizer.h"
 #include "siamese/train/record_facts.h"
+#include "siamese/train/weight_parts.h"
 
 namespace siamese::train {
 namespace {
@@ -74,6 +75,12 @@ Needs needs_of(const RunConfig& config) {
   if (config.engine.precision == ops::Precision::bfloat16) {
     run.operand_bytes = 2;
     run.rounded_weight_bytes = run.operand_bytes * operand_elements(config.model, parameters);
+    for (const auto& parameter : parameters.list()) {
+      const bool shared_out = divides_operands(config.engine) && parameter.value.requires_grad();
+      if (shared_out && models::is_operand_alone(parameter)) {
+        run.read_rounded += static_cast<double>(parameter.value.numel());
+      }
+    }
   }
   run.batch = config.train.batch;
   run.steps = config.train.steps;

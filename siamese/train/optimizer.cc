@@ -7,13 +7,15 @@
 
 namespace siamese::train {
 
-Optimizer::Optimizer(const OptimConfig& config, const nn::Parameters& parameters, const Division& division)
+Optimizer::Optimizer(const OptimConfig& config, const nn::Parameters& parameters, const Division& division,
+                     const WeightParts* weights)
     : clip_(config.clip) {
   for (size_t i = 0; i < parameters.list().size(); ++i) {
     const nn::Parameter& parameter = parameters.list()[i];
     const Piece piece = division.piece_of(i, parameter.value.numel());
     if (!parameter.value.requires_grad() || piece.size() == 0) continue;
-    trained_.push_back({parameter, piece, config.decay.decays(parameter.kind) ? config.weight_decay : 0,
+    trained_.push_back({parameter, piece, weights ? weights->own(i) : piece.of(parameter.value.detach()),
+                        config.decay.decays(parameter.kind) ? config.weight_decay : 0,
                         config.lr_scale.of(parameter.kind)});
   }
 }
@@ -32,9 +34,9 @@ void Optimizer::step(double lr, double norm) {
 }
 
 std::unique_ptr<Optimizer> make_optimizer(const OptimConfig& config, const nn::Parameters& parameters,
-                                          const Division& division) {
-  if (config.name == OptimizerName::muon) return std::make_unique<Muon>(config, parameters, division);
-  return std::make_unique<AdamW>(config, parameters, division);
+                                          const Division& division, const WeightParts* weights) {
+  if (config.name == OptimizerName::muon) return std::make_unique<Muon>(config, parameters, division, weights);
+  return std::make_unique<AdamW>(config, parameters, division, weights);
 }
 
 double optimizer_flops(const OptimConfig& config, const nn::Parameters& parameters) {

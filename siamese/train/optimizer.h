@@ -12,6 +12,7 @@
 #include "siamese/nn/parameters.h"
 #include "siamese/train/division.h"
 #include "siamese/train/optim_config.h"
+#include "siamese/train/weight_parts.h"
 
 namespace siamese::train {
 
@@ -38,6 +39,7 @@ class Optimizer {
   struct Trained {
     nn::Parameter parameter;
     Piece piece;
+    at::Tensor weights;  // its numbers
     double weight_decay;
     double lr_scale;
   };
@@ -48,7 +50,8 @@ class Optimizer {
     int64_t applied_steps;  // this one included
   };
 
-  Optimizer(const OptimConfig& config, const nn::Parameters& parameters, const Division& division);
+  Optimizer(const OptimConfig& config, const nn::Parameters& parameters, const Division& division,
+            const WeightParts* weights);
   const std::vector<Trained>& trained() const { return trained_; }  // in the order of the parameters
 
  private:
@@ -59,8 +62,9 @@ class Optimizer {
   int64_t applied_steps_ = 0;
 };
 
+// `weights`: where the numbers are that are updated; null: in the parameters.
 std::unique_ptr<Optimizer> make_optimizer(const OptimConfig& config, const nn::Parameters& parameters,
-                                          const Division& division = {});
+                                          const Division& division = {}, const WeightParts* weights = nullptr);
 
 // Of one step: operations of products, of which AdamW has none. The parameters may be shapes alone (meta).
 double optimizer_flops(const OptimConfig& config, const nn::Parameters& parameters);

@@ -15,6 +15,7 @@
 #include "siamese/io/message.h"
 #include "siamese/io/run_dir.h"
 #include "siamese/runs/analysis_record.h"
+#include "siamese/runs/event_file.h"
 #include "siamese/runs/run_info.h"
 
 namespace siamese::train {
@@ -46,6 +47,8 @@ template <class List>
 bool is_one_of(std::string_view name, const List& list) {
   return std::find(list.begin(), list.end(), name) != list.end();
 }
+
+bool is_run_file_name(std::string_view name) { return is_one_of(name, kRunFiles) || runs::is_event_file(name); }
 
 // Themselves, not what a link leads to.
 bool is_real_file(const fs::path& path) {
@@ -108,7 +111,7 @@ Names foreign_entries(const fs::path& dir) {
       for (const auto& file : foreign_by_step(dir / name, is_scores_name)) foreign.push_back(name + "/" + file);
     } else if (name == io::kAnalysisFolder && is_real_folder(dir / name)) {
       for (const auto& file : foreign_by_step(dir / name, is_analysis_name)) foreign.push_back(name + "/" + file);
-    } else if (!is_one_of(name, kRunFiles) || !is_real_file(dir / name)) {
+    } else if (!is_run_file_name(name) || !is_real_file(dir / name)) {
       foreign.push_back(name);
     }
   }
@@ -163,7 +166,7 @@ void clear_for_run(const fs::path& dir) {
   std::error_code error;
   fs::remove(dir / io::kConfigFile, error);  // first: without it nobody goes on with the rest
   for (const std::string& name : names_in(dir)) {
-    const bool belongs = is_one_of(name, kRunFiles) || io::checkpoint_step(name) || name == io::kSamplesFolder ||
+    const bool belongs = is_run_file_name(name) || io::checkpoint_step(name) || name == io::kSamplesFolder ||
                          name == io::kTasksFolder || name == io::kAnalysisFolder;
     if (!belongs || name == io::kRunFile) continue;
     fs::remove_all(dir / name, error);

@@ -64,6 +64,7 @@ RunResult RunLoop::train_to_the_end(io::JsonLinesWriter::Mode mode) {
   info_.stretches.push_back(begin_stretch(trainer_.config().engine, trainer_.state().step, ranks()));
   in_stretch_ = true;
   write_status(RunStatus::running);
+  begin_events();
   hooks_.observer->started(describe());
   bool unrecorded = !trainer_.state().unrecorded.empty();
   if (!unrecorded && owes_evaluation()) {
@@ -73,6 +74,7 @@ RunResult RunLoop::train_to_the_end(io::JsonLinesWriter::Mode mode) {
   while (unrecorded || !trainer_.finished()) {
     if (unrecorded) {
       metrics_file.write(trainer_.state().unrecorded);
+      add_to_events(&runs::EventFile::add_step, trainer_.state().unrecorded);
     } else {
       take_step(metrics_file);
     }
@@ -124,6 +126,7 @@ void RunLoop::take_step(io::JsonLinesWriter& metrics_file) {
   const std::string line = to_json(metrics);
   trainer_.set_unrecorded(line);
   metrics_file.write(line);
+  add_to_events(&runs::EventFile::add_step, line);
   hooks_.observer->stepped(metrics, trainer_.config().train.steps);
   if (trainer_.state().skips_in_a_row >= trainer_.config().train.max_skips) diverge(metrics);
 }
@@ -131,7 +134,9 @@ void RunLoop::take_step(io::JsonLinesWriter& metrics_file) {
 void RunLoop::evaluate(io::JsonLinesWriter& eval_file) {
   eval::Evaluation evaluation = hooks_.ranks ? hooks_.ranks->evaluate(trainer_) : trainer_.evaluate();
   if (evaluation.samples) write_grid(evaluation);
-  eval_file.write(eval::to_json(evaluation));
+  const std::string line = eval::to_json(evaluation);
+  eval_file.write(line);
+  add_to_events(&runs::EventFile::add_eval, line);
   hooks_.observer->evaluated(evaluation);
 }
 
@@ -144,6 +149,28 @@ void RunLoop::write_grid(eval::Evaluation& evaluation) const {
   const fs::path grid = fs::path(io::kSamplesFolder) / (io::checkpoint_name(evaluation.step) + ".png");
   io::write_png(dir_ / grid, eval::image_grid(images.narrow(0, 0, std::min(kMost, images.size(0)))));
   evaluation.samples->grid = grid.string();
+}
+
+void RunLoop::begin_events() {
+  if (!trainer_.config().train.tensorboard) return;
+  try {
+    events_.emplace(dir_, dir_, info_.stretches);
+  } catch (const Error& error) {
+    hooks_.observer->warned(fmt::format("no events for TensorBoard: {}; training goes on", error.what()));
+  }
+}
+
+void RunLoop::add_to_events(void (runs::EventFile::*add)(std::string_view line), const std::string& line) {
+  if (!events_) return;
+  try {
+    ((*events_).*add)(line);
+  } catch (const Error& error) {
+    events_.reset();
+    hooks_.observer->warned(
+        fmt::format("no more events for TensorBoard: {}; training goes on, and siamese report {} "
+                    "--tensorboard FOLDER writes them from {}",
+                    error.what(), dir_.string(), io::kMetricsFile));
+  }
 }
 
 void RunLoop::save(bool last, RunStatus status) {

@@ -6,9 +6,11 @@
 
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "siamese/io/json_lines.h"
+#include "siamese/runs/event_file.h"
 #include "siamese/train/run.h"
 #include "siamese/train/trainer.h"
 
@@ -38,6 +40,10 @@ class RunLoop {
   void take_step(io::JsonLinesWriter& metrics_file);
   void evaluate(io::JsonLinesWriter& eval_file);
   void write_grid(eval::Evaluation& evaluation) const;
+  // train.tensorboard: the file begins, or gets another line. It is a copy: what cannot be written is said, and the run
+  // goes on without it.
+  void begin_events();
+  void add_to_events(void (runs::EventFile::*add)(std::string_view line), const std::string& line);
   // `last`: nothing comes after it, so that a failure is one of the run.
   void save(bool last, RunStatus status);
   // The save in the background to its end, if there is one; what could not be written is said. `goes_on`: so does the
@@ -67,6 +73,7 @@ class RunLoop {
   RunHooks hooks_;
   bool in_stretch_ = false;  // the last stretch of info_ is this process's
   Observer silent_;
+  std::optional<runs::EventFile> events_;
   std::shared_ptr<BackgroundSave> saving_;  // null: none is under way
   int64_t saved_step_;                      // of the newest checkpoint; 0: there is none
   int64_t tried_step_;                      // no save of this step is due: it was saved, or could not be

@@ -63,19 +63,6 @@ void check_ranks(const TrainConfig& train, int ranks) {
                    ": a smaller train.micro_batch makes more of them");
 }
 
-// Numbers of a tensor in the hands of `exchange`, which sees a span of them on the host.
-template <class Exchange>
-void exchange_numbers(const at::Tensor& tensor, const Exchange& exchange) {
-  const at::Tensor here = tensor.cpu();  // itself, where it is there already
-  const auto count = static_cast<size_t>(here.numel());
-  if (here.scalar_type() == at::kDouble) {
-    exchange(std::span<double>(here.mutable_data_ptr<double>(), count));
-  } else {
-    exchange(std::span<float>(here.mutable_data_ptr<float>(), count));
-  }
-  if (!here.is_same(tensor)) tensor.copy_(here);
-}
-
 // An optimizer of matrices needs them whole.
 Division division_of(const RunConfig& config, const nn::GradientBuffer& gradients, const models::Model& model,
                      const comm::Group* group) {
@@ -135,8 +122,11 @@ Trainer::Trainer(const RunConfig& config, bool resuming, comm::Group* group)
       exchange_(group_
                     ? std::make_unique<GradientExchange>(*group_, gradients_, model_->blocks_of_parameters(), division_)
                     : nullptr),
-      optimizer_(make_optimizer(config.optim, model_->parameters(), division_)),
-      average_(config.train.ema, model_->parameters()) {
+      weights_(division_.divided() ? std::make_unique<WeightParts>(*group_, model_->parameters(), gradients_, division_,
+                                                                   divides_operands(config.engine))
+                                   : nullptr),
+      optimizer_(make_optimizer(config.optim, model_->parameters(), division_, weights_.get())),
+      average_(config.train.ema, model_->parameters(), weights_.get()) {
   if (group_ != nullptr) check_ranks(config_.train, group_->size());
   state_.config = fixed_config(config_);
   state_.data = data::identity_of(config_.data);
@@ -158,8 +148,8 @@ void Trainer::fork() {
     // Averages that the other run did not keep start from its weights.
     const WeightAverage none(0, model_->parameters());
     const bool averaged = is_there(io::file_or_index(checkpoint, io::kAverageFile));
-    TrainerState other =
-        load_checkpoint(checkpoint, config_.model, {*model_, *optimizer_, averaged ? average_ : none, tokenizer_});
+    TrainerState other = load_checkpoint(
+        checkpoint, config_.model, {*model_, *optimizer_, averaged ? average_ : none, tokenizer_, weights_.get()});
     state_.position = state_.forked_position = other.position;
     state_.applied_steps = state_.forked_steps = other.applied_steps;
     const auto most = static_cast<size_t>(config_.train.skip_window);
@@ -207,22 +197,6 @@ std::vector<models::Losses> Trainer::accumulate_gradients(const data::Batch& bat
   }
   if (exchange_) exchange_->finish();
   return made;
-}
-
-// The gradients have been used: their buffer carries the weights.
-void Trainer::share_weights() const {
-  const std::vector<nn::Parameter>& list = model_->parameters().list();
-  for (size_t i = 0; i < list.size(); ++i) {
-    const Piece mine = division_.piece_of(i, list[i].value.numel());
-    const bool sent = list[i].value.requires_grad() && mine.size() > 0;
-    if (sent) mine.of(list[i].value.grad()).copy_(mine.of(list[i].value.detach()));
-  }
-  exchange_numbers(gradients_.whole(), [&](auto numbers) {
-    for (const std::vector<int64_t>& cuts : division_.parts()) comm::share_own(*group_, numbers, cuts);
-  });
-  for (const nn::Parameter& parameter : list) {
-    if (parameter.value.requires_grad()) parameter.value.detach().copy_(parameter.value.grad());
-  }
 }
 
 void Trainer::read(const std::vector<models::Losses>& made, bool record, StepMetrics& metrics) const {
@@ -292,7 +266,7 @@ StepMetrics Trainer::step() {
   judge(metrics);
   if (!metrics.skipped) {
     optimizer_->step(metrics.lr, metrics.grad_norm);
-    if (division_.divided()) share_weights();
+    if (weights_) weights_->share();
     average_.update();
   }
   state_.step += 1;

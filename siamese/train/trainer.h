@@ -18,6 +18,7 @@
 #include "siamese/train/metrics.h"
 #include "siamese/train/optimizer.h"
 #include "siamese/train/run_tokenizer.h"
+#include "siamese/train/weight_parts.h"
 
 namespace siamese::data {
 class Prefetcher;
@@ -78,9 +79,7 @@ class Trainer {
   void take_tokenizer(RunTokenizer tokenizer);
   // Forward and backward over this rank's micro-batches; the terms of each. Then the gradients are those of all ranks.
   std::vector<models::Losses> accumulate_gradients(const data::Batch& batch, SiteRecorder* recorder) const;
-  // After an update of this rank's part: the weights of all parts, on every rank.
-  void share_weights() const;
-  RunParts parts() const { return {*model_, *optimizer_, average_, tokenizer_, division_.divided()}; }
+  RunParts parts() const { return {*model_, *optimizer_, average_, tokenizer_, weights_.get()}; }
   // What was computed, and the gradient's norm, as numbers: the one place in a step where the host waits for a device.
   void read(const std::vector<models::Losses>& made, bool record, StepMetrics& metrics) const;
   // Whether the update has to be left out, and why.
@@ -98,6 +97,7 @@ class Trainer {
   nn::GradientBuffer gradients_;
   Division division_;
   std::unique_ptr<GradientExchange> exchange_;  // null: alone
+  std::unique_ptr<WeightParts> weights_;        // null: every rank updates all of them
   std::unique_ptr<Optimizer> optimizer_;
   WeightAverage average_;
   std::unique_ptr<data::Prefetcher> prefetcher_;  // made at the first step

@@ -116,6 +116,10 @@ TEST_F(Families, DiffusionTransformer) {
   std::memcpy(labels, file.find("labels")->data, sizeof labels);
   EXPECT_EQ(std::vector<int64_t>(labels, labels + 4), (std::vector<int64_t>{3, 1, 3, 1}));
   // The same again, another seed, the other weights.
+  ASSERT_EQ(run(sample + "--npz x.npz --labels 3,1").exit_code, 0);
+  const std::string archive = read("x.npz");
+  EXPECT_NE(archive.find("arr_0.npy"), std::string::npos);
+  EXPECT_NE(archive.find("'shape': (4, "), std::string::npos) << archive.substr(0, 200);
   ASSERT_EQ(run(sample + "--grid again.png --labels 3,1").exit_code, 0);
   EXPECT_EQ(read("again.png"), read("out.png"));
   ASSERT_EQ(run(sample + "--grid seed.png --labels 3,1 --seed 9").exit_code, 0);
@@ -126,7 +130,8 @@ TEST_F(Families, DiffusionTransformer) {
 TEST_F(Families, SampleMistakes) {
   train("dit-micro", "dit", "eval.samples=0");
   EXPECT_FALSE(exists("dit/samples"));
-  expect_refusal("sample dit", 2, "expected --grid PICTURE.png or --out TENSORS.safetensors, got neither");
+  expect_refusal("sample dit", 2,
+                 "expected --grid PICTURE.png, --out TENSORS.safetensors or --npz IMAGES.npz, got none");
   expect_refusal("sample dit --grid x.png --labels 12", 2, "--labels: expected classes from 0 to 11, got 12");
   expect_refusal("sample dit --grid x.png --labels 0,-1", 2, "--labels");
   expect_refusal("sample dit --grid x.png --labels one", 2, "--labels");

@@ -73,6 +73,23 @@ TEST(Group, SumsAndSharesWhatEachRankOwns) {
   }
 }
 
+TEST(Group, SharesSixteenBitsAsTheyAre) {
+  const std::vector<int64_t> borders = {0, 3, 3, 70000};
+  std::vector<std::vector<uint16_t>> shared(3);
+  ThreadGroup::run(3, [&](Group& group) {
+    const auto rank = static_cast<size_t>(group.rank());
+    std::vector<uint16_t> values(70000);
+    for (auto i = static_cast<size_t>(borders[rank]); i < static_cast<size_t>(borders[rank + 1]); ++i) {
+      values[i] = static_cast<uint16_t>(i * 31 + rank);
+    }
+    share_own(group, std::span<uint16_t>(values), borders);
+    shared[rank] = values;
+  });
+  for (size_t i = 0; i < shared[0].size(); ++i) {
+    for (size_t rank = 0; rank < 3; ++rank) ASSERT_EQ(shared[rank][i], static_cast<uint16_t>(i * 31 + (i < 3 ? 0 : 2)));
+  }
+}
+
 TEST(Group, NothingToSum) {
   ThreadGroup::run(2, [](Group& group) { sum(group, std::span<float>()); });
 }

@@ -79,11 +79,9 @@ class Hooks : public models::Intervention {
 
 // What all tests look at: a model of `scheme` and its first four samples as one batch.
 struct Case {
-  explicit Case(const std::string& scheme, Family family = Family::lm)
-      : config(models::small_family(family, scheme)),
-        model(worn_model(config)),
-        samples(config),
-        batch(*model, samples.batch(0, 4)) {}
+  explicit Case(const std::string& scheme, Family family = Family::lm) : Case(models::small_family(family, scheme)) {}
+  explicit Case(const models::ModelConfig& of)
+      : config(of), model(worn_model(config)), samples(config), batch(*model, samples.batch(0, 4)) {}
 
   double loss(models::Intervention* change) const {
     const at::NoGradGuard no_grad;

@@ -131,6 +131,63 @@ TEST(Changes, AreTheLossWithSilentSublayersAndCutStreams) {
   }
 }
 
+// What blocks hand on beside the streams stays as the attention before it makes it: a silent one still makes it.
+TEST(Changes, HandOnWhatAttentionLeavesForLaterBlocks) {
+  for (const Family family : {Family::lm, Family::vit}) {
+    for (const models::ModelConfig& config : models::value_mixings(family)) {
+      Case of(config);
+      std::vector<Change> changes = sublayers_left_out(config.blocks);
+      for (const Change& change : ranges_left_out(config.blocks)) changes.push_back(change);
+      const size_t left_out = changes.size();
+      for (size_t place = 0; place < 6; ++place) {  // X at another value from here on, in a pass that begins here
+        changes.push_back({.kind = Change::Kind::channel_zero, .first = place, .stream = "X", .channel = 5});
+      }
+      ChangedLosses losses(*of.model, changes);
+      losses.add(GivenBatch(*of.model, of.samples.batch(0, 1)));
+      losses.add(GivenBatch(*of.model, of.samples.batch(1, 3)));
+      EXPECT_NEAR(losses.unchanged(), of.loss(nullptr), 1e-5);
+      for (size_t i = left_out; i < changes.size(); ++i) {
+        Hooks level;  // the whole pass, from its beginning
+        level.change = [&](size_t next, residual::Streams streams) {
+          if (next != changes[i].first) return streams;
+          streams.list[0].value = streams.list[0].value.clone();
+          streams.list[0].value.select(-1, 5).zero_();
+          return streams;
+        };
+        EXPECT_NEAR(losses.loss(i), of.loss(&level), 1e-5) << i;
+      }
+      for (size_t i = 0; i < left_out; ++i) {
+        Case silent(config);
+        const at::NoGradGuard no_grad;
+        for (size_t index = changes[i].first; index < changes[i].last; ++index) {
+          const residual::Site site = silent.model->stack().sites()[index];
+          for (const char* const what : {"weight", "bias"}) {
+            const std::string out =
+                "blocks." + std::to_string(site.block) + "." + std::string(enum_text(site.kind)) + ".out." + what;
+            const auto* const found = silent.model->parameters().find(out);
+            if (found != nullptr) found->value.zero_();
+          }
+        }
+        EXPECT_NEAR(losses.loss(i), silent.loss(nullptr), 1e-5) << i;
+      }
+    }
+  }
+}
+
+TEST(Analyze, TakesModelsWithValuesOfEarlierBlocks) {
+  for (const Family family : models::all_families()) {
+    for (const models::ModelConfig& config : models::value_mixings(family)) {
+      const Case of(config);
+      const Analysis analysis =
+          analyze(*of.model, of.config, of.samples, {.samples = 3, .lens_tokens = 20, .changed_samples = 2});
+      for (const runs::PlaceAnalysis& place : analysis.record.places) {
+        EXPECT_TRUE(!place.branch || std::isfinite(place.branch->loss_without + place.branch->parameter_gradient));
+      }
+      for (const runs::RangeAnalysis& range : analysis.record.ranges) EXPECT_TRUE(std::isfinite(range.loss));
+    }
+  }
+}
+
 TEST(Changes, AChannelIsSetToItsMean) {
   const Case of("siamese");
   ChangedLosses losses(*of.model, {{.kind = Change::Kind::channel_mean, .first = 4, .stream = "Y", .channel = 7}});

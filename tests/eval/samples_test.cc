@@ -1,9 +1,13 @@
 #include "siamese/eval/samples.h"
 
+#include <filesystem>
+
 #include "tests/eval/small_images.h"
+#include <unistd.h>
 
 #include "siamese/base/check.h"
 #include "siamese/eval/feature_distance.h"
+#include "siamese/io/atomic_file.h"
 #include "siamese/ops/operand.h"
 
 namespace siamese::eval {
@@ -108,4 +112,22 @@ TEST(Samples, LatentsAreNoPicture) {
 }
 
 }  // namespace samples_test
+TEST(Samples, AreBytesForScriptsOfFid) {
+  const at::Tensor images = at::tensor({-1.0F, 1.0F, 0.0F, -3.0F, 0.5F, -0.5F}).view({1, 3, 1, 2});
+  const at::Tensor bytes = image_bytes(images);
+  ASSERT_EQ(bytes.sizes(), (at::IntArrayRef{1, 1, 2, 3}));
+  EXPECT_EQ(bytes[0][0][0][0].item<int>(), 0);
+  EXPECT_EQ(bytes[0][0][0][1].item<int>(), 128);  // 127.5, to even
+  EXPECT_EQ(bytes[0][0][1][0].item<int>(), 255);
+  EXPECT_EQ(bytes[0][0][1][1].item<int>(), 0);
+  const std::filesystem::path file =
+      std::filesystem::temp_directory_path() / ("siamese_npz_images_" + std::to_string(::getpid()) + ".npz");
+  write_image_npz(file, at::ones({2, 1, 4, 5}));  // grey ones three times
+  const std::string archive = io::read_file(file);
+  EXPECT_NE(archive.find("'shape': (2, 4, 5, 3)"), std::string::npos);
+  EXPECT_NE(archive.find(std::string(2 * 4 * 5 * 3, '\xff')), std::string::npos);
+  std::filesystem::remove(file);
+  EXPECT_THROW(write_image_npz(file, at::zeros({2, 4, 8, 8})), UsageError);
+}
+
 }  // namespace siamese::eval

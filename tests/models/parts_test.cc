@@ -1,6 +1,8 @@
 #include "siamese/models/parts.h"
 
 #include <numeric>
+#include <set>
+#include <string>
 
 #include "tests/models/small_families.h"
 #include "tests/support/schemes.h"
@@ -47,6 +49,35 @@ TEST(Parts, OfADitByHand) {
   EXPECT_EQ(count_of(counts, ModelPart::modulation), 3 * (6 * w * w + 6 * w));
   EXPECT_EQ(count_of(counts, ModelPart::head), 2 * w * w + 2 * w + 4 * 6 * (w + 1));
   EXPECT_GT(count_of(counts, ModelPart::scheme), 0);
+}
+
+// What is left is read in float32: tables, gains, routers, what mixes streams, conditions and their modulations.
+TEST(Parts, OperandsAlone) {
+  const auto names = [](Family family, const std::string& scheme, bool tied) {
+    ModelConfig config = small_family(family, scheme);
+    if (!config.sees_images()) config.tied = tied;
+    std::set<std::string> found;
+    const auto model = make_model(config, {}, 0, at::kMeta);
+    for (const auto& parameter : model->parameters().list()) {
+      if (!is_operand_alone(parameter)) continue;
+      const std::string& name = parameter.name;
+      found.insert(name.starts_with("blocks.") ? name.substr(name.find('.', 7) + 1) : name);
+    }
+    return found;
+  };
+  const std::set<std::string> attention = {"attention.qkv.weight", "attention.out.weight"};
+  const auto and_also = [&](const std::set<std::string>& more) {
+    std::set<std::string> all = attention;
+    all.insert(more.begin(), more.end());
+    return all;
+  };
+  const std::set<std::string> dense = {"ffn.in.weight", "ffn.out.weight"};
+  EXPECT_EQ(names(Family::lm, "hc(streams=2)", true), and_also(dense));
+  EXPECT_EQ(names(Family::lm, "mhc(streams=2)", false), and_also({"ffn.in.weight", "ffn.out.weight", "head.weight"}));
+  EXPECT_EQ(names(Family::moe, "pre", true),
+            and_also({"ffn.experts.in", "ffn.experts.out", "ffn.shared.in.weight", "ffn.shared.out.weight"}));
+  EXPECT_EQ(names(Family::vit, "pre", true), and_also({"ffn.in.weight", "ffn.out.weight", "head.weight"}));
+  EXPECT_EQ(names(Family::dit, "pre", true), and_also({"ffn.in.weight", "ffn.out.weight", "final.out.weight"}));
 }
 
 }  // namespace

@@ -182,8 +182,8 @@ TEST(ValueCarry, WithoutAQueryDepthAttentionIsTheMean) {
   testing::expect_relative(a->hidden(tokens), b->hidden(tokens), 1e-13, "the mean");
 }
 
-// 5 blocks, stride 2 and the one before: sources {0}, {0, 1}, {0, 2}, {0, 2, 3} of blocks 1 to 4, and each block itself,
-// each a product with a key and one with a weight of every token's key/value heads.
+// 5 blocks, stride 2 and the one before: sources {0}, {0, 1}, {0, 2}, {0, 2, 3} of blocks 1 to 4, and each block
+// itself, each a product with a key and one with a weight of every token's key/value heads.
 TEST(ValueCarry, FlopsCountTheSourcesInEveryFamily) {
   for (const Family family : {Family::lm, Family::moe, Family::vit, Family::dit}) {
     ModelConfig config = small_family(family, "pre");

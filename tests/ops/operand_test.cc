@@ -1,11 +1,17 @@
 #include "siamese/ops/operand.h"
 
+#include <functional>
+
 #include "tests/support/tensors.h"
 #include <gtest/gtest.h>
 
 #include <ATen/ATen.h>
 
+#include "siamese/base/check.h"
+#include "siamese/ops/gradient.h"
+#include "siamese/ops/linear.h"
 #include "siamese/ops/product.h"
+#include "siamese/ops/released_weight.h"
 
 namespace siamese::ops {
 namespace {
@@ -35,6 +41,58 @@ TEST(Operand, WhatAScopeRoundedEndsWithIt) {
   weight.mul_(2);
   const RoundWeightsOnce of_the_next;
   EXPECT_TRUE(at::equal(weight_operand(weight, x), weight.to(at::kBFloat16)));
+}
+
+// Forward and backward, into a gradient that is there or into a fresh one, give the bits of the weight that is rounded.
+TEST(ReleasedWeight, IsReadByItsRoundedCopy) {
+  const at::Tensor x = randn({3, 6}, 1, at::kBFloat16).set_requires_grad(true);
+  for (const bool in_place : {false, true}) {
+    const at::Tensor whole = randn({4, 6}, 2, at::kFloat).set_requires_grad(true);
+    const at::Tensor weight = whole.detach().clone().set_requires_grad(true);
+    const at::Tensor rounded = weight.detach().to(at::kBFloat16);
+    const ReleasedWeight released("w", weight, rounded);
+    EXPECT_TRUE(weight_operand(weight, x).is_same(rounded));
+    EXPECT_TRUE(weight_operand(weight.detach(), x).is_same(rounded)) << "the same storage through another tensor";
+    const auto run = [&](const at::Tensor& w) {
+      if (in_place) w.mutable_grad() = at::zeros_like(w);
+      const GradientsInPlace scope;
+      x.mutable_grad().reset();
+      const at::Tensor y = ops::linear(x, w, {});
+      (y * y).sum().backward();
+      return std::vector<at::Tensor>{y, x.grad().clone(), w.grad()};
+    };
+    const auto expected = run(whole), got = run(weight);
+    for (size_t i = 0; i < got.size(); ++i) EXPECT_TRUE(at::equal(got[i], expected[i])) << i;
+    EXPECT_EQ(weight.grad().scalar_type(), at::kFloat);
+  }
+}
+
+TEST(ReleasedWeight, ItsNumbersCannotBeRead) {
+  const at::Tensor weight = randn({4, 6}, 1, at::kFloat), x = randn({3, 6}, 2, at::kFloat);
+  const at::Tensor row = weight.view({-1});
+  {
+    const ReleasedWeight released("blocks.0.w", weight, weight.to(at::kBFloat16));
+    for (const auto& read :
+         std::vector<std::function<void()>>{[&] { ops::linear(x, weight, {}); }, [&] { row.sum(); }}) {
+      try {
+        read();
+        ADD_FAILURE() << "was read";
+      } catch (const c10::Error& error) {
+        EXPECT_NE(std::string(error.what()).find("blocks.0.w: its float32 numbers are divided among the ranks"),
+                  std::string::npos)
+            << error.what();
+      }
+    }
+  }
+  EXPECT_THROW(weight_operand(weight, x.to(at::kBFloat16)), c10::Error) << "nobody holds a copy any more";
+}
+
+TEST(ReleasedWeight, RefusesWhatSharesItsMemory) {
+  const at::Tensor pair = randn({2, 4, 6}, 1, at::kFloat), half = pair[0].to(at::kBFloat16);
+  EXPECT_THROW(ReleasedWeight("w", pair[0], half), UsageError);
+  EXPECT_THROW(ReleasedWeight("w", half, half), UsageError);
+  EXPECT_THROW(ReleasedWeight("w", pair, half), UsageError);
+  EXPECT_GT(pair.sum().abs().item<float>(), 0) << "left as it was";
 }
 
 // Also where a library would cut the sum: parts that are rounded and then added are off by several roundings.

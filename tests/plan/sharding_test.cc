@@ -76,6 +76,21 @@ TEST(Sharding, AveragesAndRoundedCopiesAreWeights) {
   EXPECT_EQ(device_bytes(needs, Sharding::fsdp, 4, 0).gathered, 2 * 60 + 4 * 20);
 }
 
+// Of 60 weights that are read rounded a device has 2 bytes and a quarter of the 4, and the others send 2 bytes.
+TEST(Sharding, OptimizerSharesOutWhatIsReadRounded) {
+  RunNeeds needs = small();
+  needs.rounded_weight_bytes = 160;
+  needs.operand_bytes = 2;
+  needs.read_rounded = 60;
+  EXPECT_EQ(device_bytes(needs, Sharding::none, 4, 0).weights, 560);
+  EXPECT_EQ(device_bytes(needs, Sharding::optimizer, 4, 0).weights, 160 + 4 * 40 + 4 * 60 / 4);
+  EXPECT_EQ(device_bytes(needs, Sharding::optimizer, 1, 0).weights, 560);
+  EXPECT_EQ(traffic(needs, Sharding::none, 4, 1).sent_bytes(4), 2 * 360 * 3 / 4.0);
+  EXPECT_EQ(traffic(needs, Sharding::optimizer, 4, 1).sent_bytes(4), (360 + 4 * 30 + 2 * 60) * 3 / 4.0);
+  needs.averages = 100;
+  EXPECT_EQ(device_bytes(needs, Sharding::optimizer, 4, 0).weights, 160 + 2 * (4 * 40 + 4 * 60 / 4));
+}
+
 TEST(Traffic, OfAStep) {
   EXPECT_EQ(traffic(small(), Sharding::none, 4, 5).sent_bytes(4), 2 * 360 * 3 / 4.0) << "whatever the passes";
   EXPECT_EQ(traffic(small(), Sharding::optimizer, 4, 5).sent_bytes(4), 2 * 360 * 3 / 4.0);

@@ -1,6 +1,7 @@
 // The page of an analysis: what it holds, side by side, and that no name of a run or stream leaves its place.
 #include "siamese/report/analysis_page.h"
 
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 
@@ -53,7 +54,7 @@ const json& chart_of(const json& data, const std::string& title) {
 }
 
 TEST(AnalysisPage, HoldsTheNumbersByDepth) {
-  const json data = data_of(analysis_page({analysis("siamese", {"X", "Y"}), analysis("pre", {"h"})}));
+  const json data = data_of(analysis_page({{analysis("siamese", {"X", "Y"})}, {analysis("pre", {"h"})}}));
   EXPECT_EQ(data["title"], "2 analyses compared");
   EXPECT_EQ(data["analyses"][1]["scheme"], "pre");
   const json& norms = chart_of(data, "Norm")["panels"];
@@ -71,9 +72,34 @@ TEST(AnalysisPage, HoldsTheNumbersByDepth) {
   EXPECT_THROW(chart_of(data, "Mixing"), std::runtime_error);  // measured by none
 }
 
+TEST(AnalysisPage, HoldsItsMatrices) {
+  DrawnAnalysis first{analysis("siamese", {"X", "Y"})};
+  first.arrays = {{"similarity/cka", {2, 2}, {1, 0.25F, 0.25F, std::nanf("")}},
+                  {"attention/first", {1, 2, 3}, {0.5F, 9, 9, 0.75F, 9, 9}},
+                  {"stream/X/norm", {1, 2}, {1, 2}}};
+  const json data = data_of(analysis_page({first, {analysis("pre", {"h"})}}));
+  const auto map_of = [&](const std::string& title) {
+    for (const json& section : data["sections"]) {
+      for (const json& map : section["maps"]) {
+        if (map["title"] == title) return map;
+      }
+    }
+    throw std::runtime_error("no map " + title);
+  };
+  const json cka = map_of("Linear CKA");
+  EXPECT_EQ(cka["row"], "place");
+  EXPECT_EQ(cka["panels"][0], (json{{"rows", 2}, {"columns", 2}, {"values", {1, 0.25, 0.25, nullptr}}}));
+  EXPECT_TRUE(cka["panels"][1].is_null());
+  const json sinks = map_of("First token, by head");  // of the positions the first
+  EXPECT_EQ(sinks["column"], "head");
+  EXPECT_EQ(sinks["panels"][0], (json{{"rows", 1}, {"columns", 2}, {"values", {0.5, 0.75}}}));
+  EXPECT_THROW(map_of("Cosine"), std::runtime_error);
+  EXPECT_NE(analysis_script_text().find("function depthMap"), std::string_view::npos);
+}
+
 TEST(AnalysisPage, NamesStayText) {
   runs::AnalysisRecord hostile = analysis("</script><script>alert(1)</script>", {"<img src=x>\x1b[2J\xff"});
-  const std::string page = analysis_page({hostile});
+  const std::string page = analysis_page({{hostile}});
   EXPECT_EQ(page.find("<script>alert"), std::string::npos);
   EXPECT_EQ(page.find("<img"), std::string::npos);
   EXPECT_EQ(page.find('\x1b'), std::string::npos);
@@ -87,11 +113,11 @@ TEST(AnalysisPage, NamesStayText) {
 TEST(AnalysisPage, ReplacesOnlyItself) {
   const std::filesystem::path file =
       std::filesystem::temp_directory_path() / ("siamese_analysis_page_" + std::to_string(::getpid()) + ".html");
-  write_analysis_page(file, {analysis("pre", {"h"})});
-  write_analysis_page(file, {analysis("post", {"h"})});
+  write_analysis_page(file, {{analysis("pre", {"h"})}});
+  write_analysis_page(file, {{analysis("post", {"h"})}});
   EXPECT_NE(io::read_file(file).find("runs/post"), std::string::npos);
   std::ofstream(file) << "mine";
-  EXPECT_THROW(write_analysis_page(file, {analysis("pre", {"h"})}), UsageError);
+  EXPECT_THROW(write_analysis_page(file, {{analysis("pre", {"h"})}}), UsageError);
   EXPECT_EQ(io::read_file(file), "mine");
   std::filesystem::remove(file);
   EXPECT_THROW(analysis_page({}), UsageError);

@@ -176,6 +176,7 @@ const std::vector<Key>& table() {
       {"train.eval_every", "5"},
       {"train.checkpoint_every", "5"},
       {"train.record_every", "5"},
+      {"train.tensorboard", "true"},
       {"train.keep_last", "5"},
       {"train.keep_every", "5", "", {"train.keep_last=1"}},
       {"train.save_in_background", "true"},

@@ -48,6 +48,15 @@ function depthCharts(chart) {
     el("div", { class: "panel-grid pairs" }, charts));
 }
 
+// What a row or column of a map is.
+function axisName(analysis) {
+  return (axis, at) => (axis === "place" ? siteTitle(analysis)(at) : `${axis} ${at}`);
+}
+
+function maps(list) {
+  return list.map((map) => depthMap(map, ANALYSES.map((analysis) => (SEVERAL ? panelTitle(analysis) : "")), ANALYSES.map(axisName)));
+}
+
 function peakTable(analysis) {
   const number = (text) => el("td", { class: "num" }, text);
   const head = ["Value", "Stream", "Where", "Sample", "Position", "Channel", "Token", "Loss at mean", "Loss at zero"];
@@ -74,7 +83,7 @@ function facts(analysis) {
 
 function build() {
   const peaks = section("peaks", "Largest values", null, ANALYSES.map(peakTable));
-  const sections = DATA.sections.map((one) => [one.id, one.title, section(one.id, one.title, null, one.charts.map(depthCharts))]);
+  const sections = DATA.sections.map((one) => [one.id, one.title, section(one.id, one.title, null, one.charts.map(depthCharts), maps(one.maps))]);
   document.getElementById("report").append(
     el("header", { class: "page-head" }, el("div", { class: "kicker" }, "siamese \u00b7 analysis"), el("h1", {}, DATA.title)),
     ...ANALYSES.map(facts),

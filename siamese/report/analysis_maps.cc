@@ -1,0 +1,76 @@
+#include "siamese/report/analysis_maps.h"
+
+#include <algorithm>
+
+namespace siamese::report {
+
+namespace maps_detail {
+
+constexpr size_t kMostNumbers = size_t{1} << 18;
+
+// The matrix of that name; of an array with a third dimension its first slice.
+MapPanel panel_of(const std::vector<runs::AnalysisArray>& arrays, const std::string& name, size_t dimensions) {
+  const runs::AnalysisArray* const array = runs::find_array(arrays, name, dimensions);
+  if (array == nullptr || array->values.empty() || array->values.size() > kMostNumbers) return {};
+  MapPanel panel{.rows = array->shape[0], .columns = array->shape[1], .values = {}};
+  const size_t step = array->values.size() / static_cast<size_t>(panel.rows * panel.columns);
+  for (size_t i = 0; i < array->values.size(); i += step) panel.values.push_back(array->values[i]);
+  return panel;
+}
+
+}  // namespace maps_detail
+
+std::vector<DepthMap> analysis_maps(const std::vector<DrawnAnalysis>& analyses) {
+  struct Source {
+    const char* array;
+    size_t dimensions;
+    DepthMap about;
+  };
+  const std::vector<Source> sources = {
+      {"attention/first",
+       3,
+       {"attention",
+        "First token, by head",
+        "Mean weight on the first token of a document, over the tokens that see it",
+        MapAxis::block,
+        MapAxis::head,
+        {}}},
+      {"attention/largest",
+       2,
+       {"attention",
+        "Largest token, by head",
+        "The same for the token with the largest value of any stream there",
+        MapAxis::block,
+        MapAxis::head,
+        {}}},
+      {"similarity/cosine",
+       2,
+       {"similarity",
+        "Cosine",
+        "Mean over tokens, between the states that the lens of all streams reads at two places",
+        MapAxis::place,
+        MapAxis::place,
+        {}}},
+      {"similarity/cka", 2, {"similarity", "Linear CKA", "Of the same states", MapAxis::place, MapAxis::place, {}}},
+      {"depth/weights",
+       2,
+       {"use",
+        "Weights of the reads",
+        "That the scheme itself gives to each stream",
+        MapAxis::place,
+        MapAxis::stream,
+        {}}}};
+  std::vector<DepthMap> maps;
+  for (const Source& source : sources) {
+    DepthMap map = source.about;
+    for (const DrawnAnalysis& analysis : analyses) {
+      map.panels.push_back(maps_detail::panel_of(analysis.arrays, source.array, source.dimensions));
+    }
+    const bool empty =
+        std::all_of(map.panels.begin(), map.panels.end(), [](const auto& panel) { return panel.rows == 0; });
+    if (!empty) maps.push_back(std::move(map));
+  }
+  return maps;
+}
+
+}  // namespace siamese::report
