@@ -174,6 +174,12 @@ class WatchInABrowser(unittest.TestCase):
         self.assertEqual(page.ask("groups()"), ["siamese", "pre"])
         colors = page.ask("rows().map(one => getComputedStyle(one.querySelector('.dot')).backgroundColor)")
         self.assertEqual(len(set(colors)), 3)  # two rates of one variant are two shades
+        hue = page.ask("getComputedStyle(row('three').querySelector('.dot')).backgroundColor")
+        other = WrittenRun(self.folder / "images", "pre", 0.1)  # a family of its own: its rate is no shade of pre here
+        (other.folder / "config.yaml").write_text("model:\n  family: vit\n")
+        page.wait("document.querySelector('.watch-bar [aria-label=Family]')")
+        self.assertEqual(page.ask("getComputedStyle(row('three').querySelector('.dot')).backgroundColor"), hue)
+        self.assertEqual(page.ask("rows().length"), 3)
         page.ask("document.querySelector('.filter').focus()")
         page.call("Input.insertText", text="siamese -0.004")
         page.wait("rows().length === 1 && row('one') && lines('Training loss').length === 1")

@@ -74,6 +74,14 @@ TEST_F(LiveAlertsTest, WhatFallsFastOrIsNoisyAtFirstIsNoSpike) {
   EXPECT_EQ(kinds(), "");
 }
 
+TEST_F(LiveAlertsTest, ASmallRiseOfASteadyLossIsNoSpike) {
+  course(100, [](int64_t step) { return 2 + 1e-5 * noise(step); });
+  take(101, 2.15);  // thousands of deviations, but less than a tenth
+  EXPECT_EQ(kinds(), "");
+  take(102, 2.3);
+  EXPECT_EQ(kinds(), "spike ");
+}
+
 TEST_F(LiveAlertsTest, SkippedStepsAreCounted) {
   runs::StepRecord record;
   record.step = 5;

@@ -62,13 +62,17 @@ function groupsOf(runs) {
 // every grouping and under every filter.
 function colorsOf() {
   const variants = [...new Set([...RUNS.values()].map((run) => run.variant))];
-  const ratesOf = new Map(variants.map((variant) => [variant, new Set()]));
-  for (const run of RUNS.values()) if (isNumber(run.lr)) ratesOf.get(run.variant).add(run.lr);
-  const sorted = new Map([...ratesOf].map(([variant, rates]) => [variant, [...rates].sort((a, b) => a - b)]));
+  const ratesOf = new Map();  // of a variant in a family: a rate of another family says nothing here
+  const setting = (run) => JSON.stringify([run.family, run.variant]);
+  for (const run of RUNS.values()) {
+    if (!ratesOf.has(setting(run))) ratesOf.set(setting(run), new Set());
+    if (isNumber(run.lr)) ratesOf.get(setting(run)).add(run.lr);
+  }
+  const sorted = new Map([...ratesOf].map(([name, rates]) => [name, [...rates].sort((a, b) => a - b)]));
   const colors = new Map();
   for (const run of RUNS.values()) {
     const at = variants.indexOf(run.variant);
-    const rates = sorted.get(run.variant);
+    const rates = sorted.get(setting(run));
     colors.set(run.id, { color: shadeOf(seriesColor(at), rates.indexOf(run.lr), rates.length), hue: seriesColor(at), dash: DASHES[Math.floor(at / COLORS) % DASHES.length] });
   }
   return colors;
