@@ -110,7 +110,8 @@ TEST_F(LiveRunsTest, HalfALineWaitsForItsEnd) {
   all_news(runs, seen);
   const std::string line = step_line(11, 0.75);
   append(root_ / "run" / "metrics.jsonl", line.substr(0, 20));
-  for (const json& run : all_news(runs, seen)["runs"]) {
+  const json news = all_news(runs, seen);
+  for (const json& run : news["runs"]) {
     EXPECT_EQ(run["step"], 10);
     EXPECT_TRUE(run["alerts"].empty()) << run["alerts"];
   }
