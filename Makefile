@@ -3,8 +3,8 @@
 #   make test    from a clean clone to all checks and tests passed; .ci/run calls exactly this
 .DEFAULT_GOAL := build
 .NOTPARALLEL:
-.PHONY: build demo recorded results bench figures test check asan fuzz cross-arm64 lint format examples wheel test-python dist tarball setup \
-  clean help
+.PHONY: build demo recorded results bench figures test check asan fuzz cross-arm64 lint format examples wheel \
+  test-python dist tarball setup clean help
 
 SIAMESE := build/release/siamese
 RUN_CLANG_TIDY := run-clang-tidy
@@ -39,7 +39,7 @@ bench: setup build ## measure kernels and training steps beside plain PyTorch in
 	$(call say,Measuring; nothing else should run on this machine)
 	python3 benchmarks/run.py
 
-figures: setup build ## train and look into the runs of docs/inside.md, and draw its figures (a quarter of an hour on one core)
+figures: setup build ## train and look into the runs of docs/inside.md, and draw its figures (about 15 minutes of one core)
 	$(call say,Training and analysing the runs of configs/figures/inside.yaml; finished ones are kept)
 	python3 benchmarks/figures.py
 
