@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import shapes
 
 LANGUAGE = ("s", "d", "m")
-PARTS = (*shapes.NAMES, "kernels")
+PARTS = (*shapes.NAMES, "schemes", "kernels")
 QUICK = "s,v,x,e,kernels"
 SCHEMES = ("pre", "siamese")
 # Steps timed in each round and steps before them: some seconds a process.
@@ -60,12 +60,12 @@ class Price:
     others: list[str]
 
 
+def to_pre(scheme: str) -> Price:
+    return Price(f"{scheme} / pre", [f"model.residual={scheme}"], ["model.residual=pre"])
+
+
 def prices(shape: str, bfloat16: bool) -> list[Price]:
     """What a second stream costs everywhere; the other schemes of several streams at S and D."""
-
-    def to_pre(scheme: str) -> Price:
-        return Price(f"{scheme} / pre", [f"model.residual={scheme}"], ["model.residual=pre"])
-
     found = [to_pre("siamese")]
     if shape in LANGUAGE:
         found.append(Price("siamese(x=hybrid) / pre with qkv norms", ["model.residual=siamese(x=hybrid)"],
@@ -78,6 +78,13 @@ def prices(shape: str, bfloat16: bool) -> list[Price]:
     if shape == "d":
         found.append(to_pre("attn_res(block=3)"))
     return found
+
+
+def scheme_prices() -> list[tuple[str, Price]]:
+    """Part "schemes": what every scheme that `prices` leaves out costs at S, and the one that is not for causal models at V."""
+    at_s = ("post", "peri", "olmo2", "hybrid", "span", "keel", "lambda", "denseformer", "orthogonal", "attn_res",
+            "mhc(res=identity)", "mhc(res=permutations)")
+    return [*(("s", to_pre(scheme)) for scheme in at_s), ("v", to_pre("mv_split"))]
 
 
 def experts_shape(shape: str) -> shapes.MixtureShape | None:

@@ -1,5 +1,5 @@
 """The record of benchmarks/run.py: one JSON object a line, only ever appended to. A run has an id and measures parts: a
-shape of configs/bench, or "kernels". Where a part is done, a line says so; what an aborted run measured stays, and the
+shape of configs/bench, "schemes" (their prices) or "kernels". Where a part is done, a line says so; what an aborted run measured stays, and the
 tables take each part, for each kind of CPU, from the newest run that finished it."""
 
 import json

@@ -79,13 +79,12 @@ class Bench:
         extra = f", compiled in {line['compile_s']:.0f} s" if line.get("compile_s") else ""
         self.say(f"{shape.upper()} round {round_ + 1}: {subject.name}: {line['median_ms']:.1f} ms a step{extra}")
 
-    def against(self, shape: str, bfloat16: bool) -> None:
+    def price(self, shape: str, price: plan.Price) -> None:
         turns = 1 if self.arguments.quick else plan.TURNS[shape]
-        for price in plan.prices(shape, bfloat16):
-            words = [word for other in price.others for word in ("--against", other)]
-            line = self.of_shape("step", shape, *price.words, *words, "--steps", str(turns), "--warmup", "1",
-                                 label=price.label)
-            self.say(f"{shape.upper()} in turns: {price.label}: {line['ratio']:.3f}")
+        words = [word for other in price.others for word in ("--against", other)]
+        line = self.of_shape("step", shape, *price.words, *words, "--steps", str(turns), "--warmup", "1",
+                             label=price.label)
+        self.say(f"{shape.upper()} in turns: {price.label}: {line['ratio']:.3f}")
 
     def experts(self, **labels: object) -> None:
         """Of a language model's shape with experts, or of two sizes of pass of moe-micro."""
@@ -109,7 +108,8 @@ class Bench:
                         if not (subject.once and round_ > 0) and not (self.arguments.quick and " pre" in subject.name)]
             for subject in subjects if round_ % 2 == 0 else reversed(subjects):
                 self.step(subject, shape, round_)
-        self.against(shape, bfloat16)
+        for price in plan.prices(shape, bfloat16):
+            self.price(shape, price)
         if shape in plan.LANGUAGE:
             self.generate(shape)
         if plan.experts_shape(shape):
@@ -131,6 +131,9 @@ class Bench:
             start = time.monotonic()
             if self.part == "kernels":
                 self.kernels()
+            elif self.part == "schemes":
+                for shape, price in plan.scheme_prices():
+                    self.price(shape, price)
             else:
                 self.shape(self.part, machine.get("bfloat16", "none") != "none")
             self.keep({"bench": "finished", "minutes": round((time.monotonic() - start) / 60, 2)})

@@ -10,6 +10,7 @@ KERNEL_SHARE = 0.85
 OTHER_PASSES = ("rms_norm", "layer_norm", "swiglu", "adamw")
 SECOND_STREAM = {"s": 1.015, "d": 1.015, "m": 1.01}
 JUDGED_PRICES = ("siamese / pre", "siamese(x=hybrid) / pre with qkv norms")
+ATTENDED = {"attn_res(block=1) / pre": 1.10, "attn_res(block=3) / pre": 1.10}
 EAGER = {"s": 1.5, "d": 1.35, "m": 1.45}
 COMPILE = 1.25
 OTHER_FAMILIES = {"eager": 1.3, "compile": 1.15}
@@ -76,6 +77,8 @@ def memory(record: Record, shape: str) -> list[tuple]:
 def of_shape(record: Record, shape: str) -> list[tuple]:
     found = [(f"step, {line['label']}", line["ratio"], "<=", SECOND_STREAM[shape]) for line in record.against
              if line["shape"] == shape and shape in SECOND_STREAM and line["label"] in JUDGED_PRICES]
+    found += [(f"step, {line['label']}", line["ratio"], "<=", ATTENDED[line["label"]]) for line in record.against
+              if line["shape"] == shape and line["label"] in ATTENDED]
     found += speed(record, shape) + memory(record, shape)
     for line in record.generate:
         if line["shape"] == shape:

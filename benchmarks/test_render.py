@@ -109,6 +109,11 @@ class Render(unittest.TestCase):
         self.assertIn("| S: tokens/s, siamese, ours / eager | 1.386 | >= 1.5 | **missed** |", text)
         self.assertIn("; S: tokens/s, siamese, ours / eager: 1.386 (>= 1.5); ", text)
 
+    def test_schemes_measured_apart_join_the_table_and_the_targets(self):
+        lines = record() + of_run("2", "schemes", against("s", "lambda / pre", 1.02), against("s", "attn_res(block=1) / pre", 1.2))
+        self.assertIn("| lambda / pre | 1.020 |", render.generated(Record(lines)))
+        self.assertIn("| S: step, attn_res(block=1) / pre | 1.200 | <= 1.1 | **missed** |", render.target_table(Record(lines)))
+
     def test_tables_of_prices_memory_and_experts(self):
         text = render.generated(Record(record()))
         self.assertIn("| S, pre | 100 | 35 (0.35) | 20 (0.20) |", text)
@@ -182,6 +187,15 @@ class Plan(unittest.TestCase):
         self.assertIn("mhc / pre", [price.label for price in plan.prices("s", False)])
         self.assertIn("attn_res(block=1) / pre", [price.label for price in plan.prices("s", False)])
         self.assertIn("attn_res(block=3) / pre", [price.label for price in plan.prices("d", False)])
+
+    def test_no_price_is_measured_in_two_parts(self):
+        """A table merges the parts by shape and label."""
+        apart = [(shape, price.label) for shape, price in plan.scheme_prices()]
+        self.assertEqual(len(set(apart)), len(apart))
+        for shape in shapes.NAMES:
+            self.assertFalse({(shape, price.label) for price in plan.prices(shape, True)} & set(apart))
+        self.assertIn(("v", "mv_split / pre"), apart)
+        self.assertIn(("s", "lambda / pre"), apart)
 
 
 def growth_result() -> dict:
