@@ -3,6 +3,7 @@
 #include <cmath>
 #include <fstream>
 
+#include "tests/io/support.h"
 #include "tests/runs/support.h"
 
 #include "siamese/io/atomic_file.h"
@@ -107,6 +108,17 @@ TEST_F(EventFiles, ABackupByLinksStays) {
   file.add_step(step_line(1));
   EXPECT_EQ(io::read_file(folder_ / "backup"), io::first_events(kThen, 0));
   EXPECT_EQ(io::read_file(file.path()), io::first_events(kThen, 0) + step_event(kThen + 0.5, 1));
+}
+
+TEST_F(EventFiles, AFullDiskTearsNothing) {
+  EventFile file(folder_, folder_, kOne);
+  file.add_step(step_line(1));
+  const std::string before = io::read_file(file.path());
+  {
+    const io::FullDisk full(before.size() + 10);  // part of an event would fit
+    io::expect_error<SystemError>([&] { file.add_step(step_line(2)); }, {file.path().string()});
+  }
+  EXPECT_EQ(io::read_file(file.path()), before);
 }
 
 TEST(EventTags, SayWhatANumberIs) {
