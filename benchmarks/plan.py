@@ -13,7 +13,7 @@ SCHEMES = ("pre", "siamese")
 STEPS = {"s": (6, 2), "d": (4, 1), "m": (2, 1), "v": (6, 2), "x": (4, 1), "e": (4, 1)}
 ROUNDS = {"s": 3, "d": 3, "m": 2, "v": 3, "x": 2, "e": 2}
 # Turns of two configs, step by step in one process.
-TURNS = {"s": 16, "d": 12, "m": 4, "v": 12, "x": 8, "e": 8}
+TURNS = {"s": 24, "d": 20, "m": 8, "v": 12, "x": 8, "e": 8}
 
 
 @dataclass(frozen=True)

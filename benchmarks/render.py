@@ -75,12 +75,18 @@ def memory_table(record: Record) -> str:
     return table(["", "eager MB", "ours, the whole batch in one pass", "ours, micro-batches by default"], rows)
 
 
+def ratio_text(line: dict) -> str:
+    """With its 95 % interval, which measurements of before 0.2.0 have not."""
+    within = f" ({line['ratio_low']:.3f} to {line['ratio_high']:.3f})" if "ratio_low" in line else ""
+    return f"{line['ratio']:.3f}{within}"
+
+
 def price_table(record: Record) -> str:
     of_shapes = list(dict.fromkeys(line["shape"] for line in record.against))
     rows = []
     for label in dict.fromkeys(line["label"] for line in record.against):
-        found = {line["shape"]: line["ratio"] for line in record.against if line["label"] == label}
-        rows.append([label, *(f"{found[shape]:.3f}" if shape in found else "" for shape in of_shapes)])
+        found = {line["shape"]: ratio_text(line) for line in record.against if line["label"] == label}
+        rows.append([label, *(found.get(shape, "") for shape in of_shapes)])
     return table(["step time", *(shape.upper() for shape in of_shapes)], rows)
 
 
@@ -142,7 +148,7 @@ def origin(record: Record) -> str:
 def generation_table(record: Record) -> str:
     header = ["shape", "siamese ms a token", "pre ms a token", "ratio", "ms to read the weights once", "times that"]
     return table(header, [
-        [line["shape"].upper(), f"{line['median_ms']:.3f}", f"{line['against_ms']:.3f}", f"{line['ratio']:.3f}",
+        [line["shape"].upper(), f"{line['median_ms']:.3f}", f"{line['against_ms']:.3f}", ratio_text(line),
          *(f"{line[key]:.3f}" if key in line else "" for key in ("bound_ms", "of_bound"))] for line in record.generate])
 
 
@@ -171,7 +177,8 @@ micro-batches.
 {memory_table(record)}
 #### What a scheme costs
 
-Steps of two configs in turns in one process, the median ratio.
+Steps of two configs in turns in one process: the median ratio, in brackets its 95 % interval, which says how quiet the
+machine was.
 
 {price_table(record)}
 #### Where a step goes

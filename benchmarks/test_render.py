@@ -110,8 +110,9 @@ class Render(unittest.TestCase):
         self.assertIn("; S: tokens/s, siamese, ours / eager: 1.386 (>= 1.5); ", text)
 
     def test_schemes_measured_apart_join_the_table_and_the_targets(self):
-        lines = record() + of_run("2", "schemes", against("s", "lambda / pre", 1.02), against("s", "attn_res(block=1) / pre", 1.2))
-        self.assertIn("| lambda / pre | 1.020 |", render.generated(Record(lines)))
+        quiet = against("s", "lambda / pre", 1.02) | {"ratio_low": 1.013, "ratio_high": 1.031}
+        lines = record() + of_run("2", "schemes", quiet, against("s", "attn_res(block=1) / pre", 1.2))
+        self.assertIn("| lambda / pre | 1.020 (1.013 to 1.031) |", render.generated(Record(lines)))
         self.assertIn("| S: step, attn_res(block=1) / pre | 1.200 | <= 1.1 | **missed** |", render.target_table(Record(lines)))
 
     def test_tables_of_prices_memory_and_experts(self):
