@@ -109,7 +109,8 @@ void print(const nlohmann::ordered_json& json, const std::vector<Subject>& subje
               json["weights_mb"].get<double>(), json["read_gb_per_s"].get<double>(), subjects[0].scheme().c_str(),
               json["of_bound"].get<double>());
   if (json.contains("ratio")) {
-    std::printf("ratio %.3f (median of %lld rounds)\n", json["ratio"].get<double>(),
+    std::printf("ratio %.3f, %.3f to %.3f (median of %lld rounds, its 95 %% interval)\n", json["ratio"].get<double>(),
+                json["ratio_low"].get<double>(), json["ratio_high"].get<double>(),
                 static_cast<long long>(json["rounds"].get<int64_t>()));
   }
 }
@@ -153,6 +154,9 @@ void run(const Arguments& arguments) {
     json["against"] = subjects[1].scheme();
     json["against_ms"] = subjects[1].median_ms();
     json["ratio"] = measure::quantile(ratios, 0.5);
+    const measure::MedianInterval within = measure::median_interval(ratios);
+    json["ratio_low"] = within.low;
+    json["ratio_high"] = within.high;
   }
   if (arguments.json) {
     std::printf("%s\n", io::json_text(json).c_str());

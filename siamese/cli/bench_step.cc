@@ -76,16 +76,20 @@ void compare(const Arguments& arguments, const train::RunConfig& config, comm::G
   if (group != nullptr && !group->leads()) return;
   const double ms = measure::quantile(result.step_ms, 0.5);
   const double against_ms = measure::quantile(result.against_ms, 0.5);
+  const double ratio = measure::quantile(result.ratios(), 0.5);
+  const measure::MedianInterval within = measure::median_interval(result.ratios());
   if (arguments.json) {
     const nlohmann::ordered_json json = {{"bench", "step_against"},          {"config", arguments.config},
                                          {"overrides", arguments.overrides}, {"against", arguments.against},
                                          {"steps", result.step_ms.size()},   {"median_ms", ms},
-                                         {"against_ms", against_ms},         {"ratio", result.ratio()}};
+                                         {"against_ms", against_ms},         {"ratio", ratio},
+                                         {"ratio_low", within.low},          {"ratio_high", within.high}};
     std::printf("%s\n", io::json_text(json).c_str());
     return;
   }
-  std::printf("%.1f ms a step, %.1f ms with %s: ratio %.3f (median of %zu turns)\n", ms, against_ms,
-              fmt::format("{}", fmt::join(arguments.against, " ")).c_str(), result.ratio(), result.step_ms.size());
+  std::printf("%.1f ms a step, %.1f ms with %s: ratio %.3f, %.3f to %.3f (median of %zu turns, its 95 %% interval)\n",
+              ms, against_ms, fmt::format("{}", fmt::join(arguments.against, " ")).c_str(), ratio, within.low,
+              within.high, result.step_ms.size());
 }
 
 void run(const Arguments& arguments, const train::RunConfig& config, comm::Group* group) {

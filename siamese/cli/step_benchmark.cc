@@ -53,10 +53,10 @@ train::RunConfig prepared(train::RunConfig config, const StepBenchmarkOptions& o
 
 }  // namespace step_benchmark
 
-double StepComparison::ratio() const {
+std::vector<double> StepComparison::ratios() const {
   std::vector<double> ratios;
   for (size_t i = 0; i < step_ms.size(); ++i) ratios.push_back(step_ms[i] / against_ms[i]);
-  return measure::quantile(ratios, 0.5);
+  return ratios;
 }
 
 StepComparison compare_steps(const train::RunConfig& config, const train::RunConfig& against,
@@ -65,11 +65,13 @@ StepComparison compare_steps(const train::RunConfig& config, const train::RunCon
   train::Trainer second(step_benchmark::prepared(against, options), false, group);
   StepComparison result;
   for (int64_t i = -options.warmup; i < options.steps; ++i) {
-    const double ms = step_benchmark::timed_step(first).ms;
-    const double against_ms = step_benchmark::timed_step(second).ms;
+    // Who goes first alternates: a machine that gets slower, or a cache that the other one left, favours nobody.
+    const bool swapped = i % 2 != 0;
+    const double one = step_benchmark::timed_step(swapped ? second : first).ms;
+    const double other = step_benchmark::timed_step(swapped ? first : second).ms;
     if (i < 0) continue;
-    result.step_ms.push_back(ms);
-    result.against_ms.push_back(against_ms);
+    result.step_ms.push_back(swapped ? other : one);
+    result.against_ms.push_back(swapped ? one : other);
   }
   return result;
 }

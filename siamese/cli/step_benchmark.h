@@ -44,11 +44,11 @@ struct StepBenchmark {
   double gflops() const { return step_gflop / median_ms() * 1e3; }
 };
 
-// Steps of two configs in turns, A B A B, in one process: what else happens on the machine happens to both.
+// Steps of two configs in turns, A B B A, in one process: what else happens on the machine happens to both.
 struct StepComparison {
   std::vector<double> step_ms;
   std::vector<double> against_ms;
-  double ratio() const;  // the median over turns of step / against
+  std::vector<double> ratios() const;  // step / against of each turn
 };
 
 // `group`: ranks that take the steps together, all of which call it; null: alone. Each gets its own times.

@@ -52,7 +52,9 @@ TEST_F(Bench, StepsOfTwoConfigsTakeTurns) {
   EXPECT_EQ(json["bench"], "step_against");
   EXPECT_EQ(json["against"], nlohmann::json({"model.residual=pre", "model.attention_norm=qkv"}));
   EXPECT_EQ(json["steps"], 2);
-  EXPECT_GT(json["ratio"].get<double>(), 0);
+  EXPECT_GT(json["ratio_low"].get<double>(), 0);
+  EXPECT_LE(json["ratio_low"].get<double>(), json["ratio"].get<double>());
+  EXPECT_LE(json["ratio"].get<double>(), json["ratio_high"].get<double>());
   expect_refusal("bench step " + kTinyShape + "--against model.residual=nonsense", 2, "nonsense");
 }
 
@@ -71,6 +73,7 @@ TEST_F(Bench, GenerateComparesTwoSchemes) {
   EXPECT_EQ(json["tokens"], 4);
   EXPECT_GT(json["median_ms"].get<double>(), 0);
   EXPECT_GT(json["ratio"].get<double>(), 0);
+  EXPECT_LE(json["ratio_low"].get<double>(), json["ratio_high"].get<double>());
 }
 
 TEST_F(Bench, ExpertsAreMeasuredBesideADenseBranch) {
