@@ -37,6 +37,7 @@ find_package(CUDAToolkit QUIET)
 if(CUDAToolkit_FOUND AND EXISTS ${_lib}/libtorch_cuda.so)
   list(APPEND _libraries ${_lib}/libtorch_cuda.so ${_lib}/libc10_cuda.so)
 endif()
+# The wheel's libraries were compiled with NDEBUG, and without it some of their classes (at::RecordFunction) have a member more.
 # at::parallel_for is inlined from a header: without -fopenmp in our own units it silently runs serially.
 # The runtime is the wheel's libgomp (same soname as the system's, found first by the rpath), so there is only one.
 set_target_properties(
@@ -47,4 +48,5 @@ set_target_properties(
              "${SIAMESE_TORCH_PREFIX}/include;${SIAMESE_TORCH_PREFIX}/include/torch/csrc/api/include"
              INTERFACE_LINK_LIBRARIES "${_libraries}"
              INTERFACE_COMPILE_OPTIONS "-fopenmp"
+             INTERFACE_COMPILE_DEFINITIONS "$<$<NOT:$<CONFIG:Release>>:NDEBUG>"
              INTERFACE_LINK_OPTIONS "-fopenmp;-Wl,-rpath,${_lib};-Wl,--no-as-needed")

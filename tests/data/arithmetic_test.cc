@@ -12,7 +12,7 @@
 namespace siamese::data {
 namespace {
 
-constexpr int64_t kContext = 128;
+constexpr int64_t kArithmeticContext = 128;
 
 DataConfig digits_config(int digits) {
   DataConfig config;
@@ -20,11 +20,12 @@ DataConfig digits_config(int digits) {
   return config;
 }
 
-std::unique_ptr<Dataset> open(const DataConfig& config, Split split, uint64_t seed = 1, int64_t context = kContext) {
+std::unique_ptr<Dataset> open_arithmetic(const DataConfig& config, Split split, uint64_t seed = 1,
+                                         int64_t context = kArithmeticContext) {
   return open_dataset(config, split, context, 16, seed);
 }
 
-std::string text_at(const Dataset& dataset, uint64_t position, int64_t context = kContext) {
+std::string arithmetic_at(const Dataset& dataset, uint64_t position, int64_t context = kArithmeticContext) {
   return arithmetic_codec()->decode(sample_at(dataset, position, context).tokens);
 }
 
@@ -64,7 +65,7 @@ std::optional<Parsed> parse(std::string_view line) {
 std::vector<Parsed> problems_in(const Dataset& dataset, uint64_t positions) {
   std::vector<Parsed> problems;
   for (uint64_t position = 0; position < positions; ++position) {
-    const std::string text = text_at(dataset, position);
+    const std::string text = arithmetic_at(dataset, position);
     EXPECT_EQ(text.front(), '\n');
     std::istringstream lines(text.substr(1, text.rfind('\n')));
     for (std::string line; std::getline(lines, line);) {
@@ -85,7 +86,7 @@ int64_t compute(int64_t a, char operation, int64_t b) {
 
 TEST(Arithmetic, EveryAnswerIsRight) {
   for (const Split split : {Split::train, Split::test}) {
-    const auto problems = problems_in(*open(DataConfig{}, split), 500);
+    const auto problems = problems_in(*open_arithmetic(DataConfig{}, split), 500);
     EXPECT_GT(problems.size(), 4000U);
     for (const auto& p : problems) ASSERT_EQ(p.answer, compute(p.a, p.operation, p.b)) << p.a << p.operation << p.b;
   }
@@ -97,7 +98,8 @@ TEST(Arithmetic, TrainAndTestNeverShareAProblem) {
   const auto seen = [&](Split split) {
     std::set<std::tuple<char, int64_t, int64_t>> problems;
     for (const uint64_t seed : {1U, 2U}) {
-      for (const auto& p : problems_in(*open(config, split, seed), 16000)) problems.insert({p.operation, p.a, p.b});
+      for (const auto& p : problems_in(*open_arithmetic(config, split, seed), 16000))
+        problems.insert({p.operation, p.a, p.b});
     }
     return problems;
   };
@@ -145,7 +147,7 @@ TEST(Arithmetic, ALargerTestFractionKeepsTheTestProblems) {
 }
 
 TEST(Arithmetic, OperationsAndDigitCountsAreUniform) {
-  const auto problems = problems_in(*open(DataConfig{}, Split::train), 4000);
+  const auto problems = problems_in(*open_arithmetic(DataConfig{}, Split::train), 4000);
   std::map<char, double> operations;
   std::map<size_t, double> digits;
   int64_t zeros = 0;
@@ -167,7 +169,7 @@ TEST(Arithmetic, OnlyTheChosenOperationsAndDigitsOccur) {
   DataConfig config = digits_config(3);
   config.operations = "*";
   bool three = false;
-  for (const auto& p : problems_in(*open(config, Split::train), 200)) {
+  for (const auto& p : problems_in(*open_arithmetic(config, Split::train), 200)) {
     ASSERT_EQ(p.operation, '*');
     ASSERT_LT(std::max(p.a, p.b), 1000);
     three |= p.a > 99;
@@ -177,7 +179,7 @@ TEST(Arithmetic, OnlyTheChosenOperationsAndDigitsOccur) {
 
 TEST(Arithmetic, WeightsMarkAnswersAndTheirNewline) {
   for (const int64_t context : {1, 2, 7, 50, 128}) {  // cut anywhere
-    const auto dataset = open(DataConfig{}, Split::train, 3, context);
+    const auto dataset = open_arithmetic(DataConfig{}, Split::train, 3, context);
     for (uint64_t position = 0; position < 50; ++position) {
       const Sample sample = sample_at(*dataset, position, context);
       const std::string text = arithmetic_codec()->decode(sample.tokens);
@@ -193,23 +195,23 @@ TEST(Arithmetic, WeightsMarkAnswersAndTheirNewline) {
 
 TEST(Arithmetic, LossOnAllWeighsEverything) {
   DataConfig config;
-  const Sample answers = sample_at(*open(config, Split::train), 5, kContext);
+  const Sample answers = sample_at(*open_arithmetic(config, Split::train), 5, kArithmeticContext);
   config.loss = LossOn::all;
-  const Sample all = sample_at(*open(config, Split::train), 5, kContext);
+  const Sample all = sample_at(*open_arithmetic(config, Split::train), 5, kArithmeticContext);
   EXPECT_EQ(all.tokens, answers.tokens);
-  EXPECT_EQ(all.weights, std::vector<float>(kContext, 1.0F));
+  EXPECT_EQ(all.weights, std::vector<float>(kArithmeticContext, 1.0F));
 }
 
 TEST(Arithmetic, ASampleIsAFunctionOfSeedAndPosition) {
-  const auto first = open(DataConfig{}, Split::train, 1);
-  const auto again = open(DataConfig{}, Split::train, 1);
-  const auto other = open(DataConfig{}, Split::train, 2);
+  const auto first = open_arithmetic(DataConfig{}, Split::train, 1);
+  const auto again = open_arithmetic(DataConfig{}, Split::train, 1);
+  const auto other = open_arithmetic(DataConfig{}, Split::train, 2);
   std::set<std::string> different;
   for (const uint64_t position : {uint64_t{0}, uint64_t{1}, uint64_t{77}, uint64_t{1} << 40}) {
-    const std::string text = text_at(*first, position);
-    EXPECT_EQ(text_at(*again, position), text);
-    EXPECT_EQ(text_at(*first, position), text);
-    EXPECT_NE(text_at(*other, position), text);
+    const std::string text = arithmetic_at(*first, position);
+    EXPECT_EQ(arithmetic_at(*again, position), text);
+    EXPECT_EQ(arithmetic_at(*first, position), text);
+    EXPECT_NE(arithmetic_at(*other, position), text);
     different.insert(text);
   }
   EXPECT_EQ(different.size(), 4U);
@@ -217,7 +219,8 @@ TEST(Arithmetic, ASampleIsAFunctionOfSeedAndPosition) {
 
 TEST(Arithmetic, TheFirstSampleIsWhatItAlwaysWas) {
   // Golden: a change here changes what every seed means, and old runs no longer resume.
-  EXPECT_EQ(text_at(*open(DataConfig{}, Split::train, 1, 40), 0, 40), "\n6+0=6\n9+47=56\n62+6821=6883\n499-4=495\n1*8");
+  EXPECT_EQ(arithmetic_at(*open_arithmetic(DataConfig{}, Split::train, 1, 40), 0, 40),
+            "\n6+0=6\n9+47=56\n62+6821=6883\n499-4=495\n1*8");
 }
 
 TEST(Arithmetic, ProblemsSpellPromptAndAnswer) {
@@ -239,7 +242,7 @@ TEST(Arithmetic, ReverseTurnsTheDigitsButNotTheSign) {
   DataConfig config = digits_config(1);
   config.operations = "*";
   config.reverse = true;
-  const std::string text = text_at(*open(config, Split::train), 0);
+  const std::string text = arithmetic_at(*open_arithmetic(config, Split::train), 0);
   int turned = 0;
   for (size_t at = text.find('='); at != std::string::npos; at = text.find('=', at + 1)) {
     const size_t end = text.find('\n', at);
@@ -314,9 +317,9 @@ TEST(TestProblems, AGroupOutsideTheConfigIsRefused) {
 TEST(Arithmetic, AFractionThatLeavesNothingIsRefused) {
   DataConfig config = digits_config(1);
   config.test_fraction = 1e-9;
-  EXPECT_EQ(error_of<UsageError>([&] { open(config, Split::test); }),
+  EXPECT_EQ(error_of<UsageError>([&] { open_arithmetic(config, Split::test); }),
             "data.test_fraction: 1e-09 leaves no test problems of up to 1 digits");
-  EXPECT_NO_THROW(open(config, Split::train));
+  EXPECT_NO_THROW(open_arithmetic(config, Split::train));
 }
 
 TEST(Arithmetic, ASmallModelVocabularyIsRefused) {
@@ -327,7 +330,7 @@ TEST(Arithmetic, ASmallModelVocabularyIsRefused) {
 }
 
 TEST(Arithmetic, DescribesItself) {
-  const auto dataset = open(DataConfig{}, Split::test);
+  const auto dataset = open_arithmetic(DataConfig{}, Split::test);
   EXPECT_EQ(dataset->describe(), "arithmetic test: + - * of 1 to 4 digits, 10% of all problems, loss on answers");
   EXPECT_EQ(dataset->vocab(), 16);
   EXPECT_EQ(dataset->samples(), 0);

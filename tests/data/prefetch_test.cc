@@ -10,7 +10,7 @@
 namespace siamese::data {
 namespace {
 
-constexpr int64_t kContext = 33;
+constexpr int64_t kPrefetchContext = 33;
 
 // Token i of sample p is p + i; sample `broken_at` cannot be made.
 class Counting : public Dataset {
@@ -30,12 +30,13 @@ class Counting : public Dataset {
 };
 
 std::unique_ptr<Batches> counting(uint64_t broken_at = ~0ULL) {
-  return token_batches(std::make_unique<Counting>(broken_at), kContext);
+  return token_batches(std::make_unique<Counting>(broken_at), kPrefetchContext);
 }
 
 TEST(Prefetch, BatchesEqualDirectSamplingFromAnyStart) {
-  const auto dataset = open_dataset(DataConfig{}, Split::train, kContext, 16, 4);
-  const auto source = token_batches(open_dataset(DataConfig{}, Split::train, kContext, 16, 4), kContext);
+  const auto dataset = open_dataset(DataConfig{}, Split::train, kPrefetchContext, 16, 4);
+  const auto source =
+      token_batches(open_dataset(DataConfig{}, Split::train, kPrefetchContext, 16, 4), kPrefetchContext);
   for (const uint64_t start : {uint64_t{0}, uint64_t{5}, uint64_t{123456789}}) {
     for (const int depth : {1, 2, 5}) {
       constexpr int64_t kRows = 3;
@@ -44,14 +45,16 @@ TEST(Prefetch, BatchesEqualDirectSamplingFromAnyStart) {
         const Batch batch = prefetcher.next();
         ASSERT_EQ(batch.first_position, start + k * kRows);
         ASSERT_EQ(batch.rows, kRows);
-        ASSERT_EQ(batch.shape.context, kContext);
-        ASSERT_EQ(std::ssize(batch.tokens), kRows * (kContext + 1));
-        ASSERT_EQ(std::ssize(batch.weights), kRows * kContext);
+        ASSERT_EQ(batch.shape.context, kPrefetchContext);
+        ASSERT_EQ(std::ssize(batch.tokens), kRows * (kPrefetchContext + 1));
+        ASSERT_EQ(std::ssize(batch.weights), kRows * kPrefetchContext);
         for (int64_t row = 0; row < kRows; ++row) {
-          const Sample sample = sample_at(*dataset, batch.first_position + static_cast<uint64_t>(row), kContext);
+          const Sample sample =
+              sample_at(*dataset, batch.first_position + static_cast<uint64_t>(row), kPrefetchContext);
+          ASSERT_TRUE(std::equal(sample.tokens.begin(), sample.tokens.end(),
+                                 batch.tokens.begin() + row * (kPrefetchContext + 1)));
           ASSERT_TRUE(
-              std::equal(sample.tokens.begin(), sample.tokens.end(), batch.tokens.begin() + row * (kContext + 1)));
-          ASSERT_TRUE(std::equal(sample.weights.begin(), sample.weights.end(), batch.weights.begin() + row * kContext));
+              std::equal(sample.weights.begin(), sample.weights.end(), batch.weights.begin() + row * kPrefetchContext));
         }
       }
     }
@@ -59,7 +62,8 @@ TEST(Prefetch, BatchesEqualDirectSamplingFromAnyStart) {
 }
 
 TEST(Prefetch, AResumedRunSeesTheSameBatches) {
-  const auto source = token_batches(open_dataset(DataConfig{}, Split::train, kContext, 16, 4), kContext);
+  const auto source =
+      token_batches(open_dataset(DataConfig{}, Split::train, kPrefetchContext, 16, 4), kPrefetchContext);
   Prefetcher whole(*source, 4, 0);
   for (int i = 0; i < 3; ++i) whole.next();
   Prefetcher resumed(*source, 4, 12);

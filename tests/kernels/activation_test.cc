@@ -9,7 +9,7 @@ namespace {
 
 SIAMESE_AT_EVERY_SIMD_LEVEL(Activations);
 
-constexpr int64_t kRows = 3;
+constexpr int64_t kActivationRows = 3;
 
 // A few roundings of numbers of this size.
 std::vector<double> bounds(const std::vector<double>& expected, const std::vector<double>& scale) {
@@ -27,14 +27,14 @@ std::vector<float> inputs(int64_t size, const std::string& name) {
 
 TEST_P(Activations, SwigluEqualsTheReference) {
   for (const int64_t cols : kWidths) {
-    const auto x = inputs(kRows * 2 * cols, "x");
-    const auto dy = random_floats(kRows * cols, "dy");
-    std::vector<float> y(static_cast<size_t>(kRows * cols)), dx(x.size());
+    const auto x = inputs(kActivationRows * 2 * cols, "x");
+    const auto dy = random_floats(kActivationRows * cols, "dy");
+    std::vector<float> y(static_cast<size_t>(kActivationRows * cols)), dx(x.size());
     activation_forward(Activation::swiglu, x.data(), y.data(), 0, 1, cols);
-    activation_forward(Activation::swiglu, x.data(), y.data(), 1, kRows, cols);
-    activation_backward(Activation::swiglu, x.data(), dy.data(), dx.data(), nullptr, 0, kRows, cols);
+    activation_forward(Activation::swiglu, x.data(), y.data(), 1, kActivationRows, cols);
+    activation_backward(Activation::swiglu, x.data(), dy.data(), dx.data(), nullptr, 0, kActivationRows, cols);
     std::vector<double> want_y, want_dx(x.size()), y_scale, dx_scale(x.size());
-    for (int64_t row = 0; row < kRows; ++row) {
+    for (int64_t row = 0; row < kActivationRows; ++row) {
       for (int64_t col = 0; col < cols; ++col) {
         const auto up_at = static_cast<size_t>(2 * row * cols + col);
         const auto gate_at = up_at + static_cast<size_t>(cols);
@@ -61,13 +61,13 @@ TEST_P(Activations, GeluEqualsTheReference) {
   for (const auto& test : {Case{Activation::gelu, reference::gelu, reference::gelu_slope},
                            Case{Activation::gelu_tanh, reference::gelu_tanh, reference::gelu_tanh_slope}}) {
     for (const int64_t cols : kWidths) {
-      const auto x = inputs(kRows * cols, "x");
-      const auto dy = random_floats(kRows * cols, "dy");
+      const auto x = inputs(kActivationRows * cols, "x");
+      const auto dy = random_floats(kActivationRows * cols, "dy");
       std::vector<float> y(x.size()), dx(x.size()), in_place = x;
       activation_forward(test.kind, x.data(), y.data(), 0, 2, cols);
-      activation_forward(test.kind, x.data(), y.data(), 2, kRows, cols);
-      activation_backward(test.kind, x.data(), dy.data(), dx.data(), nullptr, 0, kRows, cols);
-      activation_backward(test.kind, in_place.data(), dy.data(), in_place.data(), nullptr, 0, kRows, cols);
+      activation_forward(test.kind, x.data(), y.data(), 2, kActivationRows, cols);
+      activation_backward(test.kind, x.data(), dy.data(), dx.data(), nullptr, 0, kActivationRows, cols);
+      activation_backward(test.kind, in_place.data(), dy.data(), in_place.data(), nullptr, 0, kActivationRows, cols);
       std::vector<double> want_y, want_dx, y_scale, dx_scale;
       for (size_t i = 0; i < x.size(); ++i) {
         want_y.push_back(test.value(x[i]));
@@ -86,12 +86,12 @@ TEST_P(Activations, GeluEqualsTheReference) {
 TEST_P(Activations, BackwardGivesTheValueAgain) {
   for (const Activation kind : {Activation::swiglu, Activation::gelu, Activation::gelu_tanh}) {
     for (const int64_t cols : kWidths) {
-      const auto x = inputs(kRows * cols * (kind == Activation::swiglu ? 2 : 1), "x");
-      const auto dy = random_floats(kRows * cols, "dy");
+      const auto x = inputs(kActivationRows * cols * (kind == Activation::swiglu ? 2 : 1), "x");
+      const auto dy = random_floats(kActivationRows * cols, "dy");
       std::vector<float> y(dy.size()), dx(x.size()), dx_with_value(x.size()), value = dy;
-      activation_forward(kind, x.data(), y.data(), 0, kRows, cols);
-      activation_backward(kind, x.data(), dy.data(), dx.data(), nullptr, 0, kRows, cols);
-      activation_backward(kind, x.data(), value.data(), dx_with_value.data(), value.data(), 0, kRows, cols);
+      activation_forward(kind, x.data(), y.data(), 0, kActivationRows, cols);
+      activation_backward(kind, x.data(), dy.data(), dx.data(), nullptr, 0, kActivationRows, cols);
+      activation_backward(kind, x.data(), value.data(), dx_with_value.data(), value.data(), 0, kActivationRows, cols);
       EXPECT_EQ(value, y) << cols;
       EXPECT_EQ(dx_with_value, dx) << cols;
     }

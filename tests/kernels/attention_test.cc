@@ -22,8 +22,8 @@ struct Options {
 int64_t gain_rows(const AttentionShape& s) { return s.batch * s.heads * attention_sizes(s, true).blocks; }
 
 // One problem and its float result.
-struct Case {
-  Case(const AttentionShape& s, const Options& options)
+struct AttentionCase {
+  AttentionCase(const AttentionShape& s, const Options& options)
       : shape(s),
         qkv(random_floats(s.batch * s.tokens * (s.heads + 2 * s.kv_heads) * s.head_dim, "qkv", 0.2)),
         d_out(random_floats(s.batch * s.tokens * s.heads * s.head_dim, "d_out")),
@@ -43,7 +43,7 @@ struct Case {
     if (options.qk_norm) inputs.q_gain = gains.data(), inputs.k_gain = gains.data() + s.head_dim;
     if (options.v_norm) inputs.v_gain = gains.data() + 2 * s.head_dim;
   }
-  Case(const Case&) = delete;
+  AttentionCase(const AttentionCase&) = delete;
 
   static std::vector<float> garbage(int64_t size) {
     return std::vector<float>(static_cast<size_t>(size), std::numeric_limits<float>::quiet_NaN());
@@ -105,7 +105,7 @@ struct Case {
   std::vector<float> out, lse, d_qkv, d_gains, d_gains_before;
 };
 
-void expect_equals_reference(Case& c, const std::string& what) {
+void expect_equals_reference(AttentionCase& c, const std::string& what) {
   const AttentionShape& s = c.shape;
   const std::vector<double> qkv = widen(c.qkv), d_out = widen(c.d_out), cos = widen(c.cos), sin = widen(c.sin),
                             gains = widen(c.gains);
@@ -147,7 +147,7 @@ TEST_P(Attention, EqualsTheReference) {
         const bool rope = dim % 2 == 0;
         for (const Options& options : {Options{}, Options{rope, true, true}, Options{rope, causal, !causal}}) {
           if (tokens > 100 && !options.v_norm) continue;
-          Case c(shape, options);
+          AttentionCase c(shape, options);
           expect_equals_reference(c, text(shape));
           if (HasFatalFailure()) return;
         }
@@ -160,7 +160,7 @@ TEST_P(Attention, EqualsTheReference) {
 TEST_P(Attention, LongRowsEqualTheReference) {
   for (const int64_t tokens : {700, 1200}) {
     const AttentionShape shape{1, tokens, 1, 1, 6, tokens == 1200, 1e-5F};
-    Case c(shape, {true, true, true});
+    AttentionCase c(shape, {true, true, true});
     expect_equals_reference(c, text(shape));
   }
 }
@@ -172,14 +172,14 @@ TEST_P(Attention, WindowsEqualTheReference) {
       for (const int64_t dim : {8, 33}) {
         const AttentionShape shape{tokens > 50 ? 1 : 2, tokens, 2, 1, dim, true, 1e-5F, window};
         // Of a window of one key the gradients of q and k are 0: nothing that a gain's could be told from rounding by.
-        Case c(shape, {dim == 8, window > 1, window % 2 == 1});
+        AttentionCase c(shape, {dim == 8, window > 1, window % 2 == 1});
         expect_equals_reference(c, text(shape));
         if (HasFatalFailure()) return;
       }
     }
   }
   const AttentionShape shape{1, 1200, 1, 1, 6, true, 1e-5F, 333};
-  Case c(shape, {true, true, true});
+  AttentionCase c(shape, {true, true, true});
   expect_equals_reference(c, text(shape));
 }
 
@@ -187,12 +187,12 @@ TEST_P(Attention, WindowsEqualTheReference) {
 TEST_P(Attention, AWindowOfAllTokensChangesNothing) {
   for (const int64_t tokens : {1, 50, 250}) {
     AttentionShape shape{2, tokens, 4, 2, 20, true, 1e-5F};
-    Case without(shape, {true, true, true});
+    AttentionCase without(shape, {true, true, true});
     without.forward(0, shape.tasks());
     without.backward(0, shape.tasks());
     for (const int64_t window : {tokens, tokens + 1, int64_t{1} << 40}) {
       shape.window = window;
-      Case with(shape, {true, true, true});
+      AttentionCase with(shape, {true, true, true});
       with.forward(0, shape.tasks());
       with.backward(0, shape.tasks());
       EXPECT_TRUE(same_bits(with.out, without.out)) << text(shape);
@@ -206,7 +206,7 @@ TEST_P(Attention, AWindowOfAllTokensChangesNothing) {
 TEST_P(Attention, TaskByTaskGivesTheSameBits) {
   for (const int64_t dim : {20, 64}) {
     const AttentionShape shape{2, 50, 4, 2, dim, true, 1e-5F};
-    Case whole(shape, {true, true, true}), split(shape, {true, true, true});
+    AttentionCase whole(shape, {true, true, true}), split(shape, {true, true, true});
     whole.forward(0, 4);
     whole.backward(0, 4);
     for (int64_t task = 3; task >= 0; --task) split.forward(task, task + 1);
@@ -224,7 +224,7 @@ TEST_P(Attention, PieceByPieceGivesTheSameBits) {
         AttentionShape{1, 97, 4, 2, 33, true, 1e-5F}, AttentionShape{1, 400, 2, 1, 20, true, 1e-5F, 70},
         AttentionShape{1, 300, 4, 2, 33, true, 1e-5F, 1}}) {
     const bool rope = shape.head_dim % 2 == 0;
-    Case whole(shape, {rope, true, true}), pieces(shape, {rope, true, true});
+    AttentionCase whole(shape, {rope, true, true}), pieces(shape, {rope, true, true});
     ASSERT_GT(attention_sizes(shape, true).blocks, 1);
     whole.forward(0, shape.tasks());
     whole.backward(0, shape.tasks());
@@ -246,7 +246,7 @@ TEST_P(Attention, StoresPastTheCacheGiveTheSameBits) {
     const AttentionShape shape{1, 21, 2, 1, dim, true, 1e-5F};
     std::vector<float> aligned_out, aligned_d_qkv;
     for (const int64_t offset : {0, 1, 4, 8}) {
-      Case c(shape, {true, true, false});
+      AttentionCase c(shape, {true, true, false});
       LineArrays arrays(offset);
       float* const out = arrays.add(c.out);
       float* const d_qkv = arrays.add(c.d_qkv);
@@ -261,7 +261,7 @@ TEST_P(Attention, StoresPastTheCacheGiveTheSameBits) {
       EXPECT_TRUE(same_bits(c.out, aligned_out)) << dim << " " << offset;
       EXPECT_TRUE(same_bits(c.d_qkv, aligned_d_qkv)) << dim << " " << offset;
     }
-    Case reference_case(shape, {true, true, false});
+    AttentionCase reference_case(shape, {true, true, false});
     expect_equals_reference(reference_case, text(shape));
     EXPECT_TRUE(same_bits(reference_case.out, aligned_out)) << dim;
     EXPECT_TRUE(same_bits(reference_case.d_qkv, aligned_d_qkv)) << dim;
@@ -270,7 +270,7 @@ TEST_P(Attention, StoresPastTheCacheGiveTheSameBits) {
 
 TEST_P(Attention, LeavesOtherTasksAlone) {
   const AttentionShape shape{2, 9, 4, 2, 33, true, 1e-5F};
-  Case c(shape, {false, true, true});
+  AttentionCase c(shape, {false, true, true});
   c.forward(0, 4);
   std::fill(c.out.begin(), c.out.end(), kUntouched);
   c.forward(1, 2);  // sample 0, key/value head 1: query heads 2 and 3
@@ -294,7 +294,7 @@ TEST_P(Attention, LeavesOtherTasksAlone) {
 TEST_P(Attention, LargeScoresStayExact) {
   for (const double size : {8.0, 40.0}) {
     const AttentionShape shape{1, 37, 1, 1, 32, true, 1e-5F};
-    Case c(shape, {});
+    AttentionCase c(shape, {});
     for (float& value : c.qkv) value *= static_cast<float>(size);
     const std::vector<double> qkv = widen(c.qkv);
     std::vector<double> out(c.out.size()), lse(c.lse.size());
@@ -316,9 +316,9 @@ TEST_P(Attention, NanAndInfinityMakeNan) {
   for (const float bad : {kNan, -kNan, kInfinity, -kInfinity}) {
     for (const int64_t part : {0, 1, 2}) {
       const AttentionShape shape{2, 70, 1, 1, 20, true, 1e-5F};
-      Case clean(shape, {true, true, true}), broken(shape, {true, true, true});
+      AttentionCase clean(shape, {true, true, true}), broken(shape, {true, true, true});
       broken.qkv[60 * 60 + part * 20 + 3] = bad;  // token 60 of sample 0
-      for (Case* c : {&clean, &broken}) {
+      for (AttentionCase* c : {&clean, &broken}) {
         c->forward(0, 2);
         c->backward(0, 2);
       }
@@ -333,7 +333,7 @@ TEST_P(Attention, NanAndInfinityMakeNan) {
 
 TEST_P(Attention, NullGainGradientsAreNotWanted) {
   const AttentionShape shape{1, 5, 2, 1, 8, true, 1e-5F};
-  Case with(shape, {true, true, true}), without(shape, {true, true, true});
+  AttentionCase with(shape, {true, true, true}), without(shape, {true, true, true});
   with.forward(0, 1);
   with.backward(0, 1);
   without.forward(0, 1);

@@ -11,15 +11,15 @@ namespace expert_products_test {
 
 SIAMESE_AT_EVERY_SIMD_LEVEL(ExpertProducts);
 
-struct Sizes {
+struct ExpertProductsSizes {
   int64_t rows, in, out;
   std::string text() const { return std::to_string(rows) + "x" + shape_text(in, out); }
 };
 
 // Panels of every width, tiles of every height, odd and even sums, more than one block of each.
-const std::vector<Sizes> kSizes = {{1, 1, 1},      {2, 7, 33},    {7, 33, 5},    {8, 32, 48},  {9, 31, 49},
-                                   {17, 64, 96},   {24, 257, 13}, {25, 20, 97},  {33, 256, 9}, {40, 513, 50},
-                                   {57, 100, 270}, {257, 65, 31}, {300, 40, 259}};
+const std::vector<ExpertProductsSizes> kSizes = {
+    {1, 1, 1},    {2, 7, 33},   {7, 33, 5},    {8, 32, 48},    {9, 31, 49},   {17, 64, 96},  {24, 257, 13},
+    {25, 20, 97}, {33, 256, 9}, {40, 513, 50}, {57, 100, 270}, {257, 65, 31}, {300, 40, 259}};
 
 template <class T>
 T element(float value) {
@@ -45,7 +45,7 @@ std::vector<float> floats(const std::vector<T>& values) {
 
 // One of the two products: the result of `rows` rows, computed range by range with no more scratch than was asked for.
 template <class T>
-std::vector<T> product(bool transposed, const std::vector<T>& a, const std::vector<T>& w, Sizes sizes,
+std::vector<T> product(bool transposed, const std::vector<T>& a, const std::vector<T>& w, ExpertProductsSizes sizes,
                        const std::vector<int64_t>& cuts) {
   const auto& [rows, in, out] = sizes;
   std::vector<T> made(static_cast<size_t>(rows * (transposed ? out : in)), element<T>(kUntouched));
@@ -65,7 +65,7 @@ std::vector<T> product(bool transposed, const std::vector<T>& a, const std::vect
 
 // Against sums in double: at most terms + 2 roundings of the sum of magnitudes, and one more to bfloat16.
 template <class T>
-void expect_sums(bool transposed, Sizes sizes) {
+void expect_sums(bool transposed, ExpertProductsSizes sizes) {
   const auto& [rows, in, out] = sizes;
   const int64_t terms = transposed ? in : out, outputs = transposed ? out : in;
   const auto a = random<T>(rows * terms, "a"), w = random<T>(out * in, "w");
@@ -90,7 +90,7 @@ void expect_sums(bool transposed, Sizes sizes) {
 }
 
 TEST_P(ExpertProducts, AreSumsInOneRounding) {
-  for (const Sizes& sizes : kSizes) {
+  for (const ExpertProductsSizes& sizes : kSizes) {
     for (const bool transposed : {true, false}) {
       expect_sums<float>(transposed, sizes);
       expect_sums<Bfloat16>(transposed, sizes);
@@ -101,7 +101,7 @@ TEST_P(ExpertProducts, AreSumsInOneRounding) {
 
 // Neither the range of an element nor the rows beside it change its bits.
 template <class T>
-void expect_same_alone(bool transposed, Sizes sizes) {
+void expect_same_alone(bool transposed, ExpertProductsSizes sizes) {
   const auto& [rows, in, out] = sizes;
   const int64_t terms = transposed ? in : out, outputs = transposed ? out : in;
   const auto a = random<T>(rows * terms, "a"), w = random<T>(out * in, "w");
@@ -116,7 +116,7 @@ void expect_same_alone(bool transposed, Sizes sizes) {
 }
 
 TEST_P(ExpertProducts, AnElementDependsOnItsSumAlone) {
-  for (const Sizes& sizes : kSizes) {
+  for (const ExpertProductsSizes& sizes : kSizes) {
     for (const bool transposed : {true, false}) {
       expect_same_alone<float>(transposed, sizes);
       expect_same_alone<Bfloat16>(transposed, sizes);

@@ -12,14 +12,14 @@ SIAMESE_AT_EVERY_SIMD_LEVEL(Junctions);
 using Example = JunctionExample;
 
 // Float rounding of a few steps, relative to the largest value of the tensor.
-constexpr double kTolerance = 32 * kUlp;
+constexpr double kJunctionTolerance = 32 * kUlp;
 
 void expect_equal(const std::vector<JunctionResults::Tensor>& actual,
                   const std::vector<JunctionExpectations::Tensor>& expected, double least, const std::string& what) {
   ASSERT_EQ(actual.size(), expected.size()) << what;
   for (size_t k = 0; k < actual.size(); ++k) {
     ASSERT_EQ(actual[k].first, expected[k].first) << what;
-    expect_close(actual[k].second, expected[k].second, kTolerance, what + " " + actual[k].first, least);
+    expect_close(actual[k].second, expected[k].second, kJunctionTolerance, what + " " + actual[k].first, least);
   }
 }
 

@@ -11,11 +11,11 @@ namespace {
 
 SIAMESE_AT_EVERY_SIMD_LEVEL(LayerNorm);
 
-constexpr float kEps = 1e-5f;
+constexpr float kLayerNormEps = 1e-5f;
 
 // One problem, its float result and its double result.
-struct Case {
-  Case(int64_t row_count, int64_t col_count, bool with_gain = true, bool with_bias = true)
+struct LayerNormCase {
+  LayerNormCase(int64_t row_count, int64_t col_count, bool with_gain = true, bool with_bias = true)
       : rows(row_count),
         cols(col_count),
         x(random_floats(rows * cols, "x", 0.3)),
@@ -30,10 +30,10 @@ struct Case {
         rstd(static_cast<size_t>(rows), kUntouched),
         dgain(random_floats(cols, "dgain")),
         dbias(random_floats(cols, "dbias")) {}
-  Case(const Case&) = delete;
+  LayerNormCase(const LayerNormCase&) = delete;
 
   void forward(int64_t begin, int64_t end) {
-    layer_norm_forward(x.data(), gain, bias, kEps, y.data(), mean.data(), rstd.data(), begin, end, cols);
+    layer_norm_forward(x.data(), gain, bias, kLayerNormEps, y.data(), mean.data(), rstd.data(), begin, end, cols);
   }
   void backward(int64_t begin, int64_t end) {
     layer_norm_backward(dy.data(), x.data(), gain, mean.data(), rstd.data(), dx.data(), dgain.data(), dbias.data(),
@@ -47,15 +47,15 @@ struct Case {
   std::vector<float> y, dx, mean, rstd, dgain, dbias;
 };
 
-void expect_equals_reference(Case& c) {
+void expect_equals_reference(LayerNormCase& c) {
   const std::vector<double> x = widen(c.x), dy = widen(c.dy), gain = widen(c.gain_values), bias = widen(c.bias_values);
   const double* wide_gain = c.gain == nullptr ? nullptr : gain.data();
   const double* wide_bias = c.bias == nullptr ? nullptr : bias.data();
   std::vector<double> y(x.size()), dx(x.size()), mean(c.mean.size()), rstd(c.rstd.size());
   std::vector<double> dgain = widen(c.dgain), dbias = widen(c.dbias);
   const std::vector<double> dgain_before = dgain, dbias_before = dbias;
-  reference::layer_norm_forward(x.data(), wide_gain, wide_bias, kEps, y.data(), mean.data(), rstd.data(), c.rows,
-                                c.cols);
+  reference::layer_norm_forward(x.data(), wide_gain, wide_bias, kLayerNormEps, y.data(), mean.data(), rstd.data(),
+                                c.rows, c.cols);
   reference::layer_norm_backward(dy.data(), x.data(), wide_gain, mean.data(), rstd.data(), dx.data(), dgain.data(),
                                  dbias.data(), c.rows, c.cols);
   c.forward(0, c.rows);
@@ -116,7 +116,7 @@ TEST_P(LayerNorm, EqualsTheReference) {
     for (int64_t rows : {1, 2, 5, 16}) {
       for (bool with_gain : {true, false}) {
         for (bool with_bias : {true, false}) {
-          Case c(rows, cols, with_gain, with_bias);
+          LayerNormCase c(rows, cols, with_gain, with_bias);
           expect_equals_reference(c);
         }
       }
@@ -126,10 +126,10 @@ TEST_P(LayerNorm, EqualsTheReference) {
 
 TEST_P(LayerNorm, NoGainIsOneAndNoBiasIsZero) {
   for (int64_t cols : kWidths) {
-    Case without(3, cols, false, false), neutral(3, cols);
+    LayerNormCase without(3, cols, false, false), neutral(3, cols);
     neutral.gain_values.assign(neutral.gain_values.size(), 1.0f);
     neutral.bias_values.assign(neutral.bias_values.size(), 0.0f);
-    for (Case* c : {&without, &neutral}) {
+    for (LayerNormCase* c : {&without, &neutral}) {
       c->forward(0, 3);
       c->backward(0, 3);
     }
@@ -142,7 +142,7 @@ TEST_P(LayerNorm, NoGainIsOneAndNoBiasIsZero) {
 
 TEST_P(LayerNorm, RowByRowGivesTheSameBits) {
   for (int64_t cols : kWidths) {
-    Case whole(7, cols), split(7, cols);
+    LayerNormCase whole(7, cols), split(7, cols);
     whole.forward(0, 7);
     whole.backward(0, 7);
     for (int64_t row = 0; row < 7; ++row) split.forward(row, row + 1);
@@ -158,7 +158,7 @@ TEST_P(LayerNorm, RowByRowGivesTheSameBits) {
 
 TEST_P(LayerNorm, LeavesOtherRowsAlone) {
   for (int64_t cols : kWidths) {
-    Case c(3, cols);
+    LayerNormCase c(3, cols);
     c.forward(1, 2);
     c.backward(1, 2);
     for (const std::vector<float>* written : {&c.y, &c.dx}) {
@@ -176,8 +176,8 @@ TEST_P(LayerNorm, LeavesOtherRowsAlone) {
 }
 
 TEST_P(LayerNorm, NullGradientsAreNotWanted) {
-  Case with(4, 33), without(4, 33);
-  for (Case* c : {&with, &without}) c->forward(0, 4);
+  LayerNormCase with(4, 33), without(4, 33);
+  for (LayerNormCase* c : {&with, &without}) c->forward(0, 4);
   with.backward(0, 4);
   const std::vector<float> dgain_before = without.dgain;
   layer_norm_backward(without.dy.data(), without.x.data(), without.gain, without.mean.data(), without.rstd.data(),
@@ -192,8 +192,8 @@ TEST_P(LayerNorm, NullGradientsAreNotWanted) {
 
 TEST_P(LayerNorm, NullDxIsNotWanted) {
   for (const int64_t cols : {1, 31, 64, 257}) {
-    Case with(4, cols), without(4, cols);
-    for (Case* c : {&with, &without}) c->forward(0, 4);
+    LayerNormCase with(4, cols), without(4, cols);
+    for (LayerNormCase* c : {&with, &without}) c->forward(0, 4);
     with.backward(0, 4);
     layer_norm_backward(without.dy.data(), without.x.data(), without.gain, without.mean.data(), without.rstd.data(),
                         nullptr, without.dgain.data(), without.dbias.data(), 0, 4, cols);
@@ -205,23 +205,23 @@ TEST_P(LayerNorm, NullDxIsNotWanted) {
 // A constant row has no deviation: exactly the bias comes out.
 TEST_P(LayerNorm, ConstantRowsGiveTheBias) {
   for (float constant : {0.0f, 3.7f, -1e18f}) {
-    Case c(2, 100);
+    LayerNormCase c(2, 100);
     std::fill(c.x.begin(), c.x.end(), constant);
     c.forward(0, 2);
     for (int64_t i = 0; i < 200; ++i) EXPECT_EQ(c.y[i], c.bias[i % 100]);
     EXPECT_EQ(c.mean[1], constant);
-    EXPECT_FLOAT_EQ(c.rstd[1], 1 / std::sqrt(kEps));
+    EXPECT_FLOAT_EQ(c.rstd[1], 1 / std::sqrt(kLayerNormEps));
   }
 }
 
 // In float, E[x^2] - E[x]^2 would leave nothing of a deviation of 1 beside a mean of 1e4, and x^2 would overflow at
 // 1e30.
 TEST_P(LayerNorm, OffsetAndLargeRowsStayExact) {
-  Case offset(3, 768);
+  LayerNormCase offset(3, 768);
   offset.x = random_floats(3 * 768, "x", 1e4);
   expect_equals_reference(offset);
   for (double scale : {1e18, 1e30, 1e36, 1e-12}) {
-    Case c(3, 768);
+    LayerNormCase c(3, 768);
     c.x = random_floats(3 * 768, "x", 0.5 * scale, scale);
     expect_equals_reference(c);
   }
@@ -229,9 +229,9 @@ TEST_P(LayerNorm, OffsetAndLargeRowsStayExact) {
 
 TEST_P(LayerNorm, NanStaysInItsRow) {
   for (int64_t cols : {1, 17, 100}) {
-    Case clean(3, cols), broken(3, cols);
+    LayerNormCase clean(3, cols), broken(3, cols);
     broken.x[2 * cols - 1] = std::numeric_limits<float>::quiet_NaN();
-    for (Case* c : {&clean, &broken}) {
+    for (LayerNormCase* c : {&clean, &broken}) {
       c->forward(0, 3);
       c->backward(0, 3);
     }

@@ -12,8 +12,8 @@ SIAMESE_AT_EVERY_SIMD_LEVEL(Modulate);
 constexpr int64_t kSamples = 3;
 
 // Scale and shift lie in rows of one wider array, as the parts of a conditioning vector do.
-struct Case {
-  Case(int64_t token_count, int64_t col_count, bool is_gate)
+struct ModulateCase {
+  ModulateCase(int64_t token_count, int64_t col_count, bool is_gate)
       : shape{kSamples, token_count, col_count},
         one(is_gate ? 0.0F : 1.0F),
         stride(3 * col_count + 1),
@@ -49,7 +49,7 @@ struct Case {
   std::vector<float> x, dy, wide, y, dx, dscale, dshift;
 };
 
-void expect_equals_reference(const Case& c) {
+void expect_equals_reference(const ModulateCase& c) {
   const std::vector<double> x = widen(c.x), dy = widen(c.dy), scale = c.part(c.shape.cols), shift = c.part(0);
   std::vector<double> y(x.size()), dx(x.size()), dscale(scale.size()), dshift(scale.size());
   reference::modulate_forward(c.shape, c.one, x.data(), scale.data(), c.one == 0 ? nullptr : shift.data(), y.data());
@@ -76,7 +76,7 @@ TEST_P(Modulate, EqualsTheReference) {
   for (const int64_t cols : {1, 31, 32, 33, 257}) {
     for (const int64_t tokens : {1, 31, 33, 257}) {
       for (const bool is_gate : {false, true}) {
-        Case c(tokens, cols, is_gate);
+        ModulateCase c(tokens, cols, is_gate);
         c.forward(0, kSamples * tokens);
         for (int64_t sample = 0; sample < kSamples; ++sample) c.backward(sample, 0, cols);
         expect_equals_reference(c);
@@ -87,7 +87,7 @@ TEST_P(Modulate, EqualsTheReference) {
 
 TEST_P(Modulate, AnyRangeGivesTheSameBits) {
   for (const bool is_gate : {false, true}) {
-    Case whole(5, 67, is_gate), split(5, 67, is_gate);
+    ModulateCase whole(5, 67, is_gate), split(5, 67, is_gate);
     whole.forward(0, 15);
     for (int64_t row = 0; row < 15; ++row) split.forward(row, row + 1);
     for (int64_t sample = 0; sample < kSamples; ++sample) {
@@ -103,7 +103,7 @@ TEST_P(Modulate, AnyRangeGivesTheSameBits) {
 }
 
 TEST_P(Modulate, LeavesTheRestAlone) {
-  Case c(4, 33, false);
+  ModulateCase c(4, 33, false);
   c.forward(5, 7);
   c.backward(1, 3, 20);
   for (int64_t i = 0; i < static_cast<int64_t>(c.x.size()); ++i) {

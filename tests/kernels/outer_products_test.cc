@@ -9,12 +9,12 @@ namespace {
 
 SIAMESE_AT_EVERY_SIMD_LEVEL(OuterProducts);
 
-struct Sizes {
+struct OuterProductsSizes {
   int64_t rows, out, in;
 };
 
 struct Operands {
-  explicit Operands(Sizes sizes)
+  explicit Operands(OuterProductsSizes sizes)
       : dy(random_floats(sizes.rows * sizes.out, "dy")),
         x(random_floats(sizes.rows * sizes.in, "x", 0.1)),
         dw(random_floats(sizes.out * sizes.in, "dw", 0, 3)) {}
@@ -22,10 +22,11 @@ struct Operands {
 };
 
 // More than one block of rows, of columns, and more than one slab of outputs, none of them whole.
-constexpr Sizes kManyBlocks = {601, 211, 1003};
+constexpr OuterProductsSizes kManyBlocks = {601, 211, 1003};
 
 // Adds to `dw`, range by range, with no more scratch than was asked for.
-void add_in_ranges(const Operands& operands, Sizes sizes, const std::vector<int64_t>& cuts, std::vector<float>& dw) {
+void add_in_ranges(const Operands& operands, OuterProductsSizes sizes, const std::vector<int64_t>& cuts,
+                   std::vector<float>& dw) {
   const int64_t size = outer_products_scratch(sizes.rows, sizes.out, sizes.in);
   for (size_t i = 0; i + 1 < cuts.size(); ++i) {
     std::vector<float> scratch(static_cast<size_t>(size) + 64, kUntouched);
@@ -35,10 +36,12 @@ void add_in_ranges(const Operands& operands, Sizes sizes, const std::vector<int6
   }
 }
 
-std::string text_of(Sizes sizes) { return std::to_string(sizes.rows) + "x" + shape_text(sizes.out, sizes.in); }
+std::string text_of(OuterProductsSizes sizes) {
+  return std::to_string(sizes.rows) + "x" + shape_text(sizes.out, sizes.in);
+}
 
 // A product and the additions after it: at most rows + 2 roundings of the sum of magnitudes.
-void expect_reference(Sizes sizes) {
+void expect_reference(OuterProductsSizes sizes) {
   const Operands operands(sizes);
   std::vector<float> dw = operands.dw;
   add_in_ranges(operands, sizes, {0, sizes.out}, dw);
@@ -66,7 +69,7 @@ TEST_P(OuterProducts, EqualTheReferenceInManyBlocks) { expect_reference(kManyBlo
 
 // Small whole numbers: no rounding, so no term may be missing, and none counted twice.
 TEST_P(OuterProducts, WholeNumbersAreExact) {
-  const Sizes sizes = {513, 100, 45};
+  const OuterProductsSizes sizes = {513, 100, 45};
   Operands operands(sizes);
   for (size_t i = 0; i < operands.dy.size(); ++i) operands.dy[i] = static_cast<float>(i * 7 % 11) - 4;
   for (size_t i = 0; i < operands.x.size(); ++i) operands.x[i] = static_cast<float>(i * 5 % 13) - 7;
@@ -79,7 +82,7 @@ TEST_P(OuterProducts, WholeNumbersAreExact) {
 }
 
 TEST_P(OuterProducts, BitsDoNotDependOnTheCutOfTheRange) {
-  for (const Sizes sizes : {Sizes{257, 257, 33}, kManyBlocks}) {
+  for (const OuterProductsSizes sizes : {OuterProductsSizes{257, 257, 33}, kManyBlocks}) {
     const Operands operands(sizes);
     std::vector<float> whole = operands.dw;
     add_in_ranges(operands, sizes, {0, sizes.out}, whole);
@@ -95,8 +98,8 @@ TEST_P(OuterProducts, BitsDoNotDependOnTheCutOfTheRange) {
 
 // The first output and the first columns alone are what they are among many.
 TEST_P(OuterProducts, BitsDoNotDependOnTheOtherSizes) {
-  const Sizes many = kManyBlocks;
-  const Sizes few = {many.rows, 1, 5};
+  const OuterProductsSizes many = kManyBlocks;
+  const OuterProductsSizes few = {many.rows, 1, 5};
   const Operands operands(many);
   Operands part(few);
   for (int64_t m = 0; m < many.rows; ++m) {
@@ -111,7 +114,7 @@ TEST_P(OuterProducts, BitsDoNotDependOnTheOtherSizes) {
 }
 
 TEST_P(OuterProducts, OnlyTheRangeIsTouched) {
-  const Sizes sizes = {40, 61, 33};
+  const OuterProductsSizes sizes = {40, 61, 33};
   const Operands operands(sizes);
   std::vector<float> dw(operands.dw.size() + 32, kUntouched);
   add_in_ranges(operands, sizes, {14, 43}, dw);
@@ -122,7 +125,7 @@ TEST_P(OuterProducts, OnlyTheRangeIsTouched) {
 }
 
 TEST_P(OuterProducts, NoRowsAddNothing) {
-  const Sizes sizes = {0, 3, 5};
+  const OuterProductsSizes sizes = {0, 3, 5};
   const Operands operands(sizes);
   std::vector<float> dw = operands.dw;
   add_in_ranges(operands, sizes, {0, 3}, dw);

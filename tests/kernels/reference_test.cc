@@ -13,9 +13,9 @@
 namespace siamese::kernels {
 namespace {
 
-constexpr int64_t kRows = 3;
+constexpr int64_t kReferenceRows = 3;
 constexpr int64_t kCols = 7;
-constexpr double kEps = 1e-3;
+constexpr double kReferenceEps = 1e-3;
 // Central differences in double: error h^2 f'''/6 + rounding 1e-16 / h, so about 1e-9 at h = 1e-5 for values near 1.
 constexpr double kStep = 1e-5;
 constexpr double kBound = 1e-8;
@@ -40,15 +40,15 @@ void expect_near(const std::vector<double>& actual, const std::vector<double>& e
   for (size_t i = 0; i < actual.size(); ++i) EXPECT_NEAR(actual[i], expected[i], kBound) << "at " << i;
 }
 
-struct Case {
-  std::vector<double> x = widen(random_floats(kRows * kCols, "x", 0.5));
-  std::vector<double> dy = widen(random_floats(kRows * kCols, "dy"));
+struct ReferenceCase {
+  std::vector<double> x = widen(random_floats(kReferenceRows * kCols, "x", 0.5));
+  std::vector<double> dy = widen(random_floats(kReferenceRows * kCols, "dy"));
   std::vector<double> gain = widen(random_floats(kCols, "gain", 1));
   std::vector<double> bias = widen(random_floats(kCols, "bias"));
-  std::vector<double> y = std::vector<double>(kRows * kCols);
-  std::vector<double> dx = std::vector<double>(kRows * kCols);
-  std::vector<double> mean = std::vector<double>(kRows);
-  std::vector<double> rstd = std::vector<double>(kRows);
+  std::vector<double> y = std::vector<double>(kReferenceRows * kCols);
+  std::vector<double> dx = std::vector<double>(kReferenceRows * kCols);
+  std::vector<double> mean = std::vector<double>(kReferenceRows);
+  std::vector<double> rstd = std::vector<double>(kReferenceRows);
   std::vector<double> dgain = std::vector<double>(kCols);
   std::vector<double> dbias = std::vector<double>(kCols);
 
@@ -61,15 +61,15 @@ struct Case {
 
 TEST(Reference, RmsNormBackwardIsTheDerivative) {
   for (bool with_gain : {true, false}) {
-    Case c;
+    ReferenceCase c;
     const double* gain = with_gain ? c.gain.data() : nullptr;
     const auto loss = [&] {
-      reference::rms_norm_forward(c.x.data(), gain, kEps, c.y.data(), c.rstd.data(), kRows, kCols);
+      reference::rms_norm_forward(c.x.data(), gain, kReferenceEps, c.y.data(), c.rstd.data(), kReferenceRows, kCols);
       return c.dot();
     };
     loss();
-    reference::rms_norm_backward(c.dy.data(), c.x.data(), gain, c.rstd.data(), c.dx.data(), c.dgain.data(), kRows,
-                                 kCols);
+    reference::rms_norm_backward(c.dy.data(), c.x.data(), gain, c.rstd.data(), c.dx.data(), c.dgain.data(),
+                                 kReferenceRows, kCols);
     expect_near(c.dx, numeric_gradient(c.x, loss));
     if (with_gain) expect_near(c.dgain, numeric_gradient(c.gain, loss));
   }
@@ -77,16 +77,16 @@ TEST(Reference, RmsNormBackwardIsTheDerivative) {
 
 TEST(Reference, LayerNormBackwardIsTheDerivative) {
   for (bool with_gain : {true, false}) {
-    Case c;
+    ReferenceCase c;
     const double* gain = with_gain ? c.gain.data() : nullptr;
     const auto loss = [&] {
-      reference::layer_norm_forward(c.x.data(), gain, c.bias.data(), kEps, c.y.data(), c.mean.data(), c.rstd.data(),
-                                    kRows, kCols);
+      reference::layer_norm_forward(c.x.data(), gain, c.bias.data(), kReferenceEps, c.y.data(), c.mean.data(),
+                                    c.rstd.data(), kReferenceRows, kCols);
       return c.dot();
     };
     loss();
     reference::layer_norm_backward(c.dy.data(), c.x.data(), gain, c.mean.data(), c.rstd.data(), c.dx.data(),
-                                   c.dgain.data(), c.dbias.data(), kRows, kCols);
+                                   c.dgain.data(), c.dbias.data(), kReferenceRows, kCols);
     expect_near(c.dx, numeric_gradient(c.x, loss));
     if (with_gain) expect_near(c.dgain, numeric_gradient(c.gain, loss));
     expect_near(c.dbias, numeric_gradient(c.bias, loss));
@@ -116,14 +116,14 @@ TEST(Reference, AttentionBackwardIsTheDerivative) {
 }
 
 TEST(Reference, NormsHaveTheMomentsTheyPromise) {
-  Case c;
-  reference::rms_norm_forward(c.x.data(), nullptr, 0, c.y.data(), c.rstd.data(), kRows, kCols);
-  for (int64_t row = 0; row < kRows; ++row) {
+  ReferenceCase c;
+  reference::rms_norm_forward(c.x.data(), nullptr, 0, c.y.data(), c.rstd.data(), kReferenceRows, kCols);
+  for (int64_t row = 0; row < kReferenceRows; ++row) {
     EXPECT_NEAR(reference::sum_squares(&c.y[row * kCols], kCols) / kCols, 1, 1e-14);
   }
-  reference::layer_norm_forward(c.x.data(), nullptr, nullptr, 0, c.y.data(), c.mean.data(), c.rstd.data(), kRows,
-                                kCols);
-  for (int64_t row = 0; row < kRows; ++row) {
+  reference::layer_norm_forward(c.x.data(), nullptr, nullptr, 0, c.y.data(), c.mean.data(), c.rstd.data(),
+                                kReferenceRows, kCols);
+  for (int64_t row = 0; row < kReferenceRows; ++row) {
     EXPECT_NEAR(reference::sum(&c.y[row * kCols], kCols), 0, 1e-13);
     EXPECT_NEAR(reference::sum_squares(&c.y[row * kCols], kCols) / kCols, 1, 1e-13);
   }

@@ -11,11 +11,11 @@ namespace {
 
 SIAMESE_AT_EVERY_SIMD_LEVEL(RmsNorm);
 
-constexpr float kEps = 1e-5f;
+constexpr float kRmsNormEps = 1e-5f;
 
 // One problem, its float result and its double result.
-struct Case {
-  Case(int64_t row_count, int64_t col_count, bool with_gain = true)
+struct RmsNormCase {
+  RmsNormCase(int64_t row_count, int64_t col_count, bool with_gain = true)
       : rows(row_count),
         cols(col_count),
         x(random_floats(rows * cols, "x", 0.3)),
@@ -26,10 +26,10 @@ struct Case {
         dx(x.size(), kUntouched),
         rstd(static_cast<size_t>(rows), kUntouched),
         dgain(random_floats(cols, "dgain")) {}
-  Case(const Case&) = delete;
+  RmsNormCase(const RmsNormCase&) = delete;
 
   void forward(int64_t begin, int64_t end) {
-    rms_norm_forward(x.data(), gain, kEps, y.data(), rstd.data(), begin, end, cols);
+    rms_norm_forward(x.data(), gain, kRmsNormEps, y.data(), rstd.data(), begin, end, cols);
   }
   void backward(int64_t begin, int64_t end) {
     rms_norm_backward(dy.data(), x.data(), gain, rstd.data(), dx.data(), dgain.data(), begin, end, cols);
@@ -41,12 +41,12 @@ struct Case {
   std::vector<float> y, dx, rstd, dgain;
 };
 
-void expect_equals_reference(Case& c) {
+void expect_equals_reference(RmsNormCase& c) {
   const std::vector<double> x = widen(c.x), dy = widen(c.dy), gain = widen(c.gain_values);
   const double* wide_gain = c.gain == nullptr ? nullptr : gain.data();
   std::vector<double> y(x.size()), dx(x.size()), rstd(c.rstd.size()), dgain = widen(c.dgain);
   const std::vector<double> dgain_before = dgain;
-  reference::rms_norm_forward(x.data(), wide_gain, kEps, y.data(), rstd.data(), c.rows, c.cols);
+  reference::rms_norm_forward(x.data(), wide_gain, kRmsNormEps, y.data(), rstd.data(), c.rows, c.cols);
   reference::rms_norm_backward(dy.data(), x.data(), wide_gain, rstd.data(), dx.data(), dgain.data(), c.rows, c.cols);
   c.forward(0, c.rows);
   c.backward(0, c.rows);
@@ -87,7 +87,7 @@ TEST_P(RmsNorm, EqualsTheReference) {
   for (int64_t cols : kWidths) {
     for (int64_t rows : {1, 2, 5, 16}) {
       for (bool with_gain : {true, false}) {
-        Case c(rows, cols, with_gain);
+        RmsNormCase c(rows, cols, with_gain);
         expect_equals_reference(c);
       }
     }
@@ -96,9 +96,9 @@ TEST_P(RmsNorm, EqualsTheReference) {
 
 TEST_P(RmsNorm, NoGainIsAGainOfOne) {
   for (int64_t cols : kWidths) {
-    Case without(3, cols, false), ones(3, cols);
+    RmsNormCase without(3, cols, false), ones(3, cols);
     ones.gain_values.assign(ones.gain_values.size(), 1.0f);
-    for (Case* c : {&without, &ones}) {
+    for (RmsNormCase* c : {&without, &ones}) {
       c->forward(0, 3);
       c->backward(0, 3);
     }
@@ -110,7 +110,7 @@ TEST_P(RmsNorm, NoGainIsAGainOfOne) {
 
 TEST_P(RmsNorm, RowByRowGivesTheSameBits) {
   for (int64_t cols : kWidths) {
-    Case whole(7, cols), split(7, cols);
+    RmsNormCase whole(7, cols), split(7, cols);
     whole.forward(0, 7);
     whole.backward(0, 7);
     for (int64_t row = 0; row < 7; ++row) split.forward(row, row + 1);
@@ -124,7 +124,7 @@ TEST_P(RmsNorm, RowByRowGivesTheSameBits) {
 
 TEST_P(RmsNorm, LeavesOtherRowsAlone) {
   for (int64_t cols : kWidths) {
-    Case c(3, cols);
+    RmsNormCase c(3, cols);
     c.forward(1, 2);
     c.backward(1, 2);
     for (const std::vector<float>* written : {&c.y, &c.dx}) {
@@ -140,8 +140,8 @@ TEST_P(RmsNorm, LeavesOtherRowsAlone) {
 }
 
 TEST_P(RmsNorm, NullDgainIsNotWanted) {
-  Case with(4, 33), without(4, 33);
-  for (Case* c : {&with, &without}) c->forward(0, 4);
+  RmsNormCase with(4, 33), without(4, 33);
+  for (RmsNormCase* c : {&with, &without}) c->forward(0, 4);
   with.backward(0, 4);
   rms_norm_backward(without.dy.data(), without.x.data(), without.gain, without.rstd.data(), without.dx.data(), nullptr,
                     0, 4, 33);
@@ -150,8 +150,8 @@ TEST_P(RmsNorm, NullDgainIsNotWanted) {
 
 TEST_P(RmsNorm, NullDxIsNotWanted) {
   for (const int64_t cols : {1, 31, 64, 257}) {
-    Case with(4, cols), without(4, cols);
-    for (Case* c : {&with, &without}) c->forward(0, 4);
+    RmsNormCase with(4, cols), without(4, cols);
+    for (RmsNormCase* c : {&with, &without}) c->forward(0, 4);
     with.backward(0, 4);
     rms_norm_backward(without.dy.data(), without.x.data(), without.gain, without.rstd.data(), nullptr,
                       without.dgain.data(), 0, 4, cols);
@@ -160,17 +160,17 @@ TEST_P(RmsNorm, NullDxIsNotWanted) {
 }
 
 TEST_P(RmsNorm, ZeroRowsAreTamedByEps) {
-  Case c(2, 33);
+  RmsNormCase c(2, 33);
   std::fill(c.x.begin(), c.x.end(), 0.0f);
   expect_equals_reference(c);
   for (float value : c.y) EXPECT_EQ(value, 0);
-  EXPECT_FLOAT_EQ(c.rstd[0], 1 / std::sqrt(kEps));
+  EXPECT_FLOAT_EQ(c.rstd[0], 1 / std::sqrt(kRmsNormEps));
 }
 
 // x^2 overflows a float beyond 1.8e19, its sum over a row earlier; the statistics do not.
 TEST_P(RmsNorm, LargeAndSmallRowsStayExact) {
   for (double scale : {1e18, 1e30, 1e36, 1e-12}) {
-    Case c(3, 768);
+    RmsNormCase c(3, 768);
     c.x = random_floats(3 * 768, "x", 0, scale);
     expect_equals_reference(c);
   }
@@ -178,9 +178,9 @@ TEST_P(RmsNorm, LargeAndSmallRowsStayExact) {
 
 TEST_P(RmsNorm, NanStaysInItsRow) {
   for (int64_t cols : {1, 17, 100}) {
-    Case clean(3, cols), broken(3, cols);
+    RmsNormCase clean(3, cols), broken(3, cols);
     broken.x[2 * cols - 1] = std::numeric_limits<float>::quiet_NaN();
-    for (Case* c : {&clean, &broken}) {
+    for (RmsNormCase* c : {&clean, &broken}) {
       c->forward(0, 3);
       c->backward(0, 3);
     }

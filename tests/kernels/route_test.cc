@@ -7,16 +7,16 @@
 namespace siamese::kernels {
 namespace route_test {
 
-constexpr int64_t kRows = 9;
+constexpr int64_t kRouteRows = 9;
 
 struct Routed {
   explicit Routed(const RouteShape& shape)
-      : logits(random_floats(kRows * shape.experts, "logits")),
+      : logits(random_floats(kRouteRows * shape.experts, "logits")),
         p(logits.size()),
-        normalizer(size_t(kRows)),
-        weights(size_t(kRows * shape.per_row)),
+        normalizer(size_t(kRouteRows)),
+        weights(size_t(kRouteRows * shape.per_row)),
         sums(size_t(shape.experts), 1.0F),
-        chosen(size_t(kRows * shape.per_row), -1) {
+        chosen(size_t(kRouteRows * shape.per_row), -1) {
     for (const auto& [begin, end] : {std::pair{0, 4}, std::pair{4, 9}}) {
       route_forward(shape, logits.data(), p.data(), normalizer.data(), chosen.data(), weights.data(), sums.data(),
                     begin, end);
@@ -42,7 +42,7 @@ TEST(Route, EqualsTheReference) {
     const Routed got(shape);
     const auto logits = widen(got.logits);
     std::vector<double> sums(size_t(shape.experts), 1);
-    for (int64_t row = 0; row < kRows; ++row) {
+    for (int64_t row = 0; row < kRouteRows; ++row) {
       const auto wanted =
           reference::route_row(logits.data() + row * shape.experts, shape.experts, shape.per_row, shape.renormalise);
       EXPECT_NEAR(got.normalizer[size_t(row)], wanted.normalizer, 4 * kUlp * (1 + std::abs(wanted.normalizer)));
@@ -64,16 +64,16 @@ TEST(Route, EqualsTheReference) {
 TEST(Route, BackwardIsTheSlopeOfTheReference) {
   for (const auto& shape : shapes()) {
     const Routed got(shape);
-    const auto dweights = random_floats(kRows * shape.per_row, "dweights");
+    const auto dweights = random_floats(kRouteRows * shape.per_row, "dweights");
     const auto dmean = random_floats(shape.experts, "dmean");
     constexpr double kDz = 0.7;
     std::vector<float> dlogits(got.logits.size(), kUntouched);
     route_backward(shape, got.p.data(), got.normalizer.data(), got.chosen.data(), dweights.data(), dmean.data(), kDz,
-                   dlogits.data(), 0, kRows);
+                   dlogits.data(), 0, kRouteRows);
     const auto wide_dmean = widen(dmean);
     const auto wide_dweights = widen(dweights);
     auto logits = widen(got.logits);
-    for (int64_t row = 0; row < kRows; ++row) {
+    for (int64_t row = 0; row < kRouteRows; ++row) {
       for (int64_t e = 0; e < shape.experts; ++e) {
         double& at = logits[size_t(row * shape.experts + e)];
         const double here = at;
@@ -96,7 +96,7 @@ TEST(Route, BackwardIsTheSlopeOfTheReference) {
 TEST(Route, NullGradientsAreZero) {
   for (const auto& shape : shapes()) {
     const Routed got(shape);
-    const auto dweights = random_floats(kRows * shape.per_row, "dweights");
+    const auto dweights = random_floats(kRouteRows * shape.per_row, "dweights");
     const auto dmean = random_floats(shape.experts, "dmean");
     const std::vector<float> no_dweights(dweights.size(), 0.0F), no_dmean(dmean.size(), 0.0F);
     for (const bool weights : {false, true}) {
@@ -104,7 +104,7 @@ TEST(Route, NullGradientsAreZero) {
         std::vector<float> null(got.logits.size(), kUntouched), zero(got.logits.size(), kUntouched);
         const auto backward = [&](const float* dw, const float* dm, std::vector<float>& dlogits) {
           route_backward(shape, got.p.data(), got.normalizer.data(), got.chosen.data(), dw, dm, 0.7, dlogits.data(), 0,
-                         kRows);
+                         kRouteRows);
         };
         backward(weights ? dweights.data() : nullptr, mean ? dmean.data() : nullptr, null);
         backward((weights ? dweights : no_dweights).data(), (mean ? dmean : no_dmean).data(), zero);

@@ -13,8 +13,8 @@ namespace row_product_test {
 SIAMESE_AT_EVERY_SIMD_LEVEL(RowProduct);
 
 // Weights as floats and as bfloat16; the floats are those that a bfloat16 can hold, so that both have one reference.
-struct Case {
-  Case(int64_t row_count, int64_t in_count, int64_t out_count, int64_t gap = 0)
+struct RowProductCase {
+  RowProductCase(int64_t row_count, int64_t in_count, int64_t out_count, int64_t gap = 0)
       : rows(row_count),
         in(in_count),
         out(out_count),
@@ -43,7 +43,7 @@ struct Case {
 };
 
 // A sum of `in` products, each with one rounding as it is added: at most in + 1 of the sum of magnitudes.
-void expect_reference(const Case& c) {
+void expect_reference(const RowProductCase& c) {
   std::vector<double> x = widen(c.x), w = widen(c.w);
   std::vector<double> expected(static_cast<size_t>(c.rows * c.out)), bound(expected.size());
   reference::row_product(x.data(), w.data(), c.stride, expected.data(), c.rows, c.in, c.out);
@@ -61,22 +61,22 @@ void expect_reference(const Case& c) {
 TEST_P(RowProduct, EqualsTheReference) {
   for (const int64_t rows : {1, 2, 3, 4, 5, 7, 8, 13}) {
     for (const int64_t in : kWidths) {
-      for (const int64_t out : {1, 7, 8, 9, 33}) expect_reference(Case(rows, in, out));
+      for (const int64_t out : {1, 7, 8, 9, 33}) expect_reference(RowProductCase(rows, in, out));
     }
   }
 }
 
 TEST_P(RowProduct, RowsOfWeightsMayLieApart) {
-  for (const int64_t in : {1, 31, 33}) expect_reference(Case(3, in, 20, 5));
+  for (const int64_t in : {1, 31, 33}) expect_reference(RowProductCase(3, in, 20, 5));
 }
 
 TEST_P(RowProduct, BitsDependOnTheRowsAlone) {
   for (const int64_t in : {31, 64, 257}) {
-    const Case all(8, in, 45);
+    const RowProductCase all(8, in, 45);
     const std::vector<float> whole = all.product(all.w, {0, 45});
     EXPECT_TRUE(same_bits(all.product(all.w, {0, 1, 3, 8, 24, 24, 41, 45}), whole)) << in;
     for (const int64_t rows : {1, 2, 3, 5, 7}) {
-      Case some(rows, in, 45);
+      RowProductCase some(rows, in, 45);
       std::copy_n(all.x.begin(), rows * in, some.x.begin());
       some.w = all.w;
       EXPECT_TRUE(same_bits(some.product(some.w, {0, 45}).data(), whole.data(), rows * 45))
@@ -86,18 +86,18 @@ TEST_P(RowProduct, BitsDependOnTheRowsAlone) {
 }
 
 TEST_P(RowProduct, OnlyTheRangeIsTouched) {
-  const Case c(3, 33, 40);
+  const RowProductCase c(3, 33, 40);
   const std::vector<float> y = c.product(c.w, {11, 30});
   for (int64_t i = 0; i < 3 * 40; ++i) EXPECT_EQ(y[i] != kUntouched, i % 40 >= 11 && i % 40 < 30) << i;
 }
 
 TEST_P(RowProduct, NothingToAddIsZero) {
-  const Case c(2, 0, 9);
+  const RowProductCase c(2, 0, 9);
   EXPECT_TRUE(same_bits(c.product(c.w, {0, 9}), std::vector<float>(18, 0.0F)));
 }
 
 TEST_P(RowProduct, NanStaysWithItsRows) {
-  Case c(2, 33, 9);
+  RowProductCase c(2, 33, 9);
   const std::vector<float> clean = c.product(c.w, {0, 9});
   c.w[4 * 33 + 32] = std::numeric_limits<float>::quiet_NaN();
   const std::vector<float> y = c.product(c.w, {0, 9});

@@ -11,8 +11,8 @@ namespace {
 
 SIAMESE_AT_EVERY_SIMD_LEVEL(Sinkhorns);
 
-struct Case {
-  Case(int64_t row_count, int64_t size, int64_t rounds, double scale = 1)
+struct SinkhornCase {
+  SinkhornCase(int64_t row_count, int64_t size, int64_t rounds, double scale = 1)
       : rows(row_count),
         n(size),
         iterations(rounds),
@@ -31,7 +31,7 @@ struct Case {
   std::vector<float> logits, d_out, out, d_logits, scratch;
 };
 
-void expect_equals_reference(Case& c) {
+void expect_equals_reference(SinkhornCase& c) {
   c.run(0, c.rows);
   std::vector<double> out, d_logits;
   for (int64_t row = 0; row < c.rows; ++row) {
@@ -59,7 +59,7 @@ TEST_P(Sinkhorns, EqualsTheReference) {
   for (const int64_t n : {1, 2, 3, 4, 7, 16}) {
     for (const int64_t rows : {1, 15, 16, 17, 33}) {
       for (const int64_t iterations : {1, 2, 20}) {
-        Case c(rows, n, iterations);
+        SinkhornCase c(rows, n, iterations);
         expect_equals_reference(c);
       }
     }
@@ -67,13 +67,13 @@ TEST_P(Sinkhorns, EqualsTheReference) {
 }
 
 TEST_P(Sinkhorns, LargeLogitsStayFiniteAndRight) {
-  Case c(17, 4, 20, 60);
+  SinkhornCase c(17, 4, 20, 60);
   expect_equals_reference(c);
 }
 
 TEST_P(Sinkhorns, RowByRowGivesTheSameBits) {
   for (const int64_t n : {1, 3, 4}) {
-    Case whole(37, n, 5), split(37, n, 5);
+    SinkhornCase whole(37, n, 5), split(37, n, 5);
     whole.run(0, 37);
     for (int64_t row = 36; row >= 0; --row) split.run(row, row + 1);
     EXPECT_TRUE(same_bits(whole.out, split.out)) << n;
@@ -82,7 +82,7 @@ TEST_P(Sinkhorns, RowByRowGivesTheSameBits) {
 }
 
 TEST_P(Sinkhorns, LeavesOtherRowsAlone) {
-  Case c(5, 3, 2);
+  SinkhornCase c(5, 3, 2);
   c.run(2, 4);
   for (size_t i = 0; i < c.out.size(); ++i) {
     const bool inside = i >= 18 && i < 36;
@@ -92,7 +92,7 @@ TEST_P(Sinkhorns, LeavesOtherRowsAlone) {
 }
 
 TEST_P(Sinkhorns, NanIsSeenAndStaysInItsRow) {
-  Case clean(20, 4, 20), broken(20, 4, 20);
+  SinkhornCase clean(20, 4, 20), broken(20, 4, 20);
   broken.logits[16 * 7 + 5] = std::numeric_limits<float>::quiet_NaN();
   clean.run(0, 20);
   broken.run(0, 20);

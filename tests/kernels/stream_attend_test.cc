@@ -13,12 +13,12 @@ SIAMESE_AT_EVERY_SIMD_LEVEL(StreamAttends);
 
 using reference::Row;
 
-constexpr int64_t kRows = 3;
+constexpr int64_t kStreamAttendRows = 3;
 constexpr float kKeyEps = 1e-3F;  // large enough to see
 enum class Normed { no, rms, layer };
 enum class Through { none, all, odd };
 
-struct Shape {
+struct StreamAttendShape {
   int64_t streams;
   bool branch;
   Through through;
@@ -31,8 +31,8 @@ struct Shape {
   }
 };
 
-std::vector<Shape> shapes() {
-  std::vector<Shape> all;
+std::vector<StreamAttendShape> shapes() {
+  std::vector<StreamAttendShape> all;
   for (const int64_t streams : {1, 2, 3, 9, 17}) {
     for (const Normed norm : {Normed::no, Normed::rms, Normed::layer}) {
       all.push_back({streams, false, Through::all, norm});
@@ -44,8 +44,9 @@ std::vector<Shape> shapes() {
 }
 
 // One problem and its float result. Backward's sums start from random numbers: they are added to.
-struct Case {
-  Case(const Shape& s, int64_t width, int64_t row_count = kRows) : shape(s), rows(row_count), cols(width) {
+struct StreamAttendCase {
+  StreamAttendCase(const StreamAttendShape& s, int64_t width, int64_t row_count = kStreamAttendRows)
+      : shape(s), rows(row_count), cols(width) {
     const int64_t size = rows * cols;
     query = random_floats(cols, "query", 0, 1.5 / std::sqrt(static_cast<double>(cols)));
     z = random_floats(size, "z");
@@ -123,7 +124,7 @@ struct Case {
     return all;
   }
 
-  Shape shape;
+  StreamAttendShape shape;
   int64_t rows, cols;
   bool gives_input = true, want_streams = true, want_second = true, want_query = true, want_norm = true;
   std::vector<float> query, z, d_input, gain, bias, sum, input, d_query, d_gain, d_bias, statistics, scratch;
@@ -137,7 +138,7 @@ Row row_at(const std::vector<float>& values, int64_t row, int64_t cols) {
 }
 
 // Float rounding of the weights, the weighted sum and a norm, relative to the largest value of the tensor.
-constexpr double kTolerance = 64 * kUlp;
+constexpr double kStreamAttendTolerance = 64 * kUlp;
 
 struct Expected {
   Row sum, input, statistics;
@@ -147,7 +148,7 @@ struct Expected {
 
 void append(Row& to, const Row& from) { to.insert(to.end(), from.begin(), from.end()); }
 
-Expected reference_of(const Case& c) {
+Expected reference_of(const StreamAttendCase& c) {
   const auto width = static_cast<size_t>(c.cols);
   const bool layer = c.shape.norm == Normed::layer;
   const reference::AttendedRow attend{widen(c.query),
@@ -182,44 +183,44 @@ Expected reference_of(const Case& c) {
 }
 
 // Of the results that are wanted; the others have to be as they were.
-void expect_equals_reference(Case& c, const std::string& what) {
+void expect_equals_reference(StreamAttendCase& c, const std::string& what) {
   const Expected expected = reference_of(c);
   const std::vector<float> query_before = c.d_query, gain_before = c.d_gain;
-  c.forward(0, kRows);
-  c.backward(0, kRows);
-  expect_close(c.input, expected.input, kTolerance, what + " input");
+  c.forward(0, kStreamAttendRows);
+  c.backward(0, kStreamAttendRows);
+  expect_close(c.input, expected.input, kStreamAttendTolerance, what + " input");
   EXPECT_TRUE(!c.shape.branch || widen(c.sum) == expected.sum) << what;
   std::vector<float> statistics;  // of the streams
   const int64_t stride = c.attend.statistics_cols();
-  for (int64_t row = 0; row < kRows; ++row) {
+  for (int64_t row = 0; row < kStreamAttendRows; ++row) {
     const auto begin = c.statistics.begin() + row * stride;
     statistics.insert(statistics.end(), begin, begin + 2 * c.shape.streams);
   }
-  expect_close(statistics, expected.statistics, kTolerance, what + " statistics");
+  expect_close(statistics, expected.statistics, kStreamAttendTolerance, what + " statistics");
   const std::vector<float> untouched(c.input.size(), kUntouched);
   for (size_t j = 0; j < c.streams.size(); ++j) {
     const std::string name = what + " dV " + std::to_string(j);
     if (c.want_streams && (j != 1 || c.want_second)) {
       // Relative to its terms, of which the gradient D behind a norm may be a small difference.
-      expect_close(c.d_streams[j], expected.d_streams[j], kTolerance, name, 1);
+      expect_close(c.d_streams[j], expected.d_streams[j], kStreamAttendTolerance, name, 1);
     } else {
       EXPECT_TRUE(same_bits(c.d_streams[j], untouched)) << name;
     }
   }
-  if (c.want_query) expect_close(c.d_query, expected.g.query, kTolerance, what + " dq", 1);
+  if (c.want_query) expect_close(c.d_query, expected.g.query, kStreamAttendTolerance, what + " dq", 1);
   EXPECT_TRUE(c.want_query || same_bits(c.d_query, query_before)) << what;
   EXPECT_TRUE(c.want_norm || same_bits(c.d_gain, gain_before)) << what;
   if (c.shape.norm == Normed::no || !c.want_norm || !c.gives_input) return;
-  expect_close(c.d_gain, expected.g.gain, kTolerance, what + " dgain");
-  if (c.attend.layer) expect_close(c.d_bias, expected.g.bias, kTolerance, what + " dbias");
+  expect_close(c.d_gain, expected.g.gain, kStreamAttendTolerance, what + " dgain");
+  if (c.attend.layer) expect_close(c.d_bias, expected.g.bias, kStreamAttendTolerance, what + " dbias");
 }
 
 TEST_P(StreamAttends, ForwardAndBackwardEqualTheReference) {
-  for (const Shape& shape : shapes()) {
+  for (const StreamAttendShape& shape : shapes()) {
     for (const int64_t cols : {1, 31, 32, 33, 257}) {
       // Of one number a norm keeps the sign: its gradient is the difference of almost equal numbers.
       if (cols == 1 && shape.norm != Normed::no) continue;
-      Case c(shape, cols);
+      StreamAttendCase c(shape, cols);
       expect_equals_reference(c, shape.text(cols));
     }
   }
@@ -227,9 +228,9 @@ TEST_P(StreamAttends, ForwardAndBackwardEqualTheReference) {
 
 // A gradient that did not come is a null pointer, as is one that is not wanted.
 TEST_P(StreamAttends, AnySetOfGradientsEqualsTheReference) {
-  for (const Shape& shape : shapes()) {
+  for (const StreamAttendShape& shape : shapes()) {
     for (int bits = 0; bits < 32; ++bits) {
-      Case c(shape, 19);
+      StreamAttendCase c(shape, 19);
       c.gives_input = (bits & 1) != 0;
       c.want_streams = (bits & 2) != 0;
       c.want_second = (bits & 4) != 0;
@@ -242,9 +243,9 @@ TEST_P(StreamAttends, AnySetOfGradientsEqualsTheReference) {
 }
 
 TEST_P(StreamAttends, RowByRowGivesTheSameBits) {
-  for (const Shape& shape : shapes()) {
+  for (const StreamAttendShape& shape : shapes()) {
     for (const int64_t cols : {1, 7, 33, 100}) {
-      Case whole(shape, cols, 7), split(shape, cols, 7);
+      StreamAttendCase whole(shape, cols, 7), split(shape, cols, 7);
       whole.forward(0, 7);
       whole.backward(0, 7);
       for (int64_t row = 0; row < 7; ++row) split.forward(row, row + 1);
@@ -257,22 +258,22 @@ TEST_P(StreamAttends, RowByRowGivesTheSameBits) {
 }
 
 TEST_P(StreamAttends, LeavesOtherRowsAlone) {
-  for (const Shape& shape : shapes()) {
+  for (const StreamAttendShape& shape : shapes()) {
     for (const int64_t cols : {1, 31, 32, 33}) {
-      Case c(shape, cols);
+      StreamAttendCase c(shape, cols);
       c.forward(1, 2);
       c.backward(1, 2);
       std::vector<const std::vector<float>*> written = {&c.input};
       if (shape.branch) written.push_back(&c.sum);
       for (const auto& gradient : c.d_streams) written.push_back(&gradient);
       for (const auto* const values : written) {
-        for (int64_t i = 0; i < kRows * cols; ++i) {
+        for (int64_t i = 0; i < kStreamAttendRows * cols; ++i) {
           const bool inside = i >= cols && i < 2 * cols;
           ASSERT_EQ((*values)[static_cast<size_t>(i)] != kUntouched, inside) << shape.text(cols) << " at " << i;
         }
       }
       const int64_t stride = c.attend.statistics_cols();
-      for (int64_t i = 0; i < kRows * stride; ++i) {
+      for (int64_t i = 0; i < kStreamAttendRows * stride; ++i) {
         ASSERT_EQ(c.statistics[static_cast<size_t>(i)] != kUntouched, i >= stride && i < 2 * stride);
       }
     }
@@ -282,13 +283,13 @@ TEST_P(StreamAttends, LeavesOtherRowsAlone) {
 // Streams of 1e4, a query of 1e4: one stream has all the weight, and nothing is infinite.
 TEST_P(StreamAttends, LargeNumbersStayFinite) {
   for (const float largest : {1e4F, 1e15F}) {
-    Case c({3, true, Through::all, Normed::rms}, 33);
+    StreamAttendCase c({3, true, Through::all, Normed::rms}, 33);
     for (auto& stream : c.streams) {
       for (float& value : stream) value *= largest;
     }
     for (float& value : c.query) value *= largest;
-    c.forward(0, kRows);
-    c.backward(0, kRows);
+    c.forward(0, kStreamAttendRows);
+    c.backward(0, kStreamAttendRows);
     for (const auto* const result : c.results()) {
       for (const float value : *result) ASSERT_TRUE(std::isfinite(value)) << largest;
     }
@@ -296,14 +297,14 @@ TEST_P(StreamAttends, LargeNumbersStayFinite) {
 }
 
 TEST_P(StreamAttends, NanStaysInItsRow) {
-  const Shape shape{4, true, Through::all, Normed::rms};
+  const StreamAttendShape shape{4, true, Through::all, Normed::rms};
   for (const int64_t cols : {1, 17, 100}) {
     for (const size_t broken_stream : {0U, 2U}) {
-      Case clean(shape, cols), broken(shape, cols);
+      StreamAttendCase clean(shape, cols), broken(shape, cols);
       broken.streams[broken_stream][static_cast<size_t>(2 * cols - 1)] = std::numeric_limits<float>::quiet_NaN();
-      for (Case* c : {&clean, &broken}) {
-        c->forward(0, kRows);
-        c->backward(0, kRows);
+      for (StreamAttendCase* c : {&clean, &broken}) {
+        c->forward(0, kStreamAttendRows);
+        c->backward(0, kStreamAttendRows);
       }
       EXPECT_TRUE(std::isnan(broken.input[static_cast<size_t>(2 * cols - 1)]));
       for (const int64_t row : {0, 2}) {

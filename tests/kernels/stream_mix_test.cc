@@ -13,38 +13,38 @@ SIAMESE_AT_EVERY_SIMD_LEVEL(StreamMixes);
 
 using reference::Row;
 
-constexpr int64_t kRows = 3;
-enum class Normed { no, rms, layer };
+constexpr int64_t kStreamMixRows = 3;
+enum class MixNormed { no, rms, layer };
 
-struct Shape {
+struct StreamMixShape {
   int streams, outputs;
   bool each_row, branch, through;
-  Normed norm;
+  MixNormed norm;
 
   std::string text(int64_t cols) const {
     return std::to_string(streams) + " to " + std::to_string(outputs) + (each_row ? " each row" : " for all") +
            (branch ? " branch" : "") + (through ? " through" : "") +
-           (norm == Normed::rms     ? " rms"
-            : norm == Normed::layer ? " layer"
-                                    : "") +
+           (norm == MixNormed::rms     ? " rms"
+            : norm == MixNormed::layer ? " layer"
+                                       : "") +
            " cols " + std::to_string(cols);
   }
 };
 
 // A write (n to n, with the branch) and a read (n to one, with a norm and what comes back through it) for every n, and
 // counts that differ.
-std::vector<Shape> shapes() {
-  std::vector<Shape> all;
+std::vector<StreamMixShape> mix_shapes() {
+  std::vector<StreamMixShape> all;
   for (const bool each_row : {true, false}) {
     for (int n = 1; n <= kMaxMixedStreams; ++n) {
-      all.push_back({n, n, each_row, true, false, Normed::no});
-      for (const Normed norm : {Normed::no, Normed::rms, Normed::layer}) {
+      all.push_back({n, n, each_row, true, false, MixNormed::no});
+      for (const MixNormed norm : {MixNormed::no, MixNormed::rms, MixNormed::layer}) {
         all.push_back({n, 1, each_row, false, true, norm});
-        all.push_back({n, 1, each_row, n % 2 == 0 && norm == Normed::no, false, norm});
+        all.push_back({n, 1, each_row, n % 2 == 0 && norm == MixNormed::no, false, norm});
       }
     }
-    all.push_back({2, 4, each_row, true, true, Normed::no});
-    all.push_back({3, 2, each_row, false, true, Normed::no});
+    all.push_back({2, 4, each_row, true, true, MixNormed::no});
+    all.push_back({3, 2, each_row, false, true, MixNormed::no});
   }
   return all;
 }
@@ -52,8 +52,9 @@ std::vector<Shape> shapes() {
 enum Wanted { kStreams = 1, kBranch = 2, kMatrix = 4, kWeights = 8, kNorm = 16, kOddStreams = 32, kAllWanted = 31 };
 
 // One problem and its float result. Backward's sums start from random numbers: they are added to.
-struct Case {
-  Case(const Shape& s, int64_t width, int64_t row_count = kRows) : shape(s), rows(row_count), cols(width) {
+struct StreamMixCase {
+  StreamMixCase(const StreamMixShape& s, int64_t width, int64_t row_count = kStreamMixRows)
+      : shape(s), rows(row_count), cols(width) {
     const int64_t size = rows * cols;
     const int64_t copies = s.each_row ? rows : 1;
     matrix = random_floats(copies * s.outputs * s.streams, "matrix");
@@ -83,11 +84,11 @@ struct Case {
     mix.each_row = s.each_row;
     mix.matrix = matrix.data();
     mix.branch_weights = s.branch ? weights.data() : nullptr;
-    mix.layer = s.norm == Normed::layer;
-    if (s.norm == Normed::no) return;
+    mix.layer = s.norm == MixNormed::layer;
+    if (s.norm == MixNormed::no) return;
     mix.norm = {true, 1e-5F, gain.data(), mix.layer ? bias.data() : nullptr, mean.data(), rstd.data()};
   }
-  Case(const Case&) = delete;
+  StreamMixCase(const StreamMixCase&) = delete;
 
   // Whether a gradient comes to output j, and whether that of stream i is wanted; if not, the kernel gets a null.
   bool gives(size_t j) const { return (given >> j & 1) != 0; }
@@ -127,7 +128,7 @@ struct Case {
     return all;
   }
 
-  Shape shape;
+  StreamMixShape shape;
   int64_t rows, cols;
   int given = 15;           // a bit for each output
   int wanted = kAllWanted;  // of the bits above
@@ -136,18 +137,18 @@ struct Case {
   StreamMix mix;
 };
 
-Row row_at(const std::vector<float>& values, int64_t row, int64_t width) {
+Row mix_row_at(const std::vector<float>& values, int64_t row, int64_t width) {
   return {values.begin() + row * width, values.begin() + (row + 1) * width};
 }
 
 std::vector<Row> rows_at(const std::vector<std::vector<float>>& arrays, int count, int64_t row, int64_t cols) {
   std::vector<Row> rows;
-  for (int k = 0; k < count; ++k) rows.push_back(row_at(arrays[static_cast<size_t>(k)], row, cols));
+  for (int k = 0; k < count; ++k) rows.push_back(mix_row_at(arrays[static_cast<size_t>(k)], row, cols));
   return rows;
 }
 
 // Float rounding of a few steps, relative to the largest value of the tensor.
-constexpr double kTolerance = 32 * kUlp;
+constexpr double kStreamMixTolerance = 32 * kUlp;
 
 // The terms of <d_j, s_i> without their signs: behind a norm they cancel almost to nothing, their roundings do not.
 Row magnitudes(const reference::MixedRow& mix, const reference::NormState& state, const std::vector<Row>& streams,
@@ -177,8 +178,8 @@ void place(Row& expected, const Row& values, bool each_row, int64_t row) {
 }
 
 // Of the results that are wanted; the others have to be as they were.
-void expect_equals_reference(Case& c, const std::string& what) {
-  const Shape& s = c.shape;
+void expect_equals_reference(StreamMixCase& c, const std::string& what) {
+  const StreamMixShape& s = c.shape;
   const int64_t cols = c.cols;
   Row d_matrix = widen(c.d_matrix), d_weights = widen(c.d_weights), d_z;
   Row matrix_bound;
@@ -187,19 +188,19 @@ void expect_equals_reference(Case& c, const std::string& what) {
   reference::MixedRowGradients g;
   g.gain = widen(c.d_gain);
   g.bias = widen(c.d_bias);
-  for (int64_t row = 0; row < kRows; ++row) {
+  for (int64_t row = 0; row < kStreamMixRows; ++row) {
     const int64_t own = s.each_row ? row : 0;
     reference::MixedRow mix;
-    for (int64_t j = 0; j < s.outputs; ++j) mix.matrix.push_back(row_at(c.matrix, own * s.outputs + j, s.streams));
-    if (s.branch) mix.branch_weights = row_at(c.weights, own, s.outputs);
-    const bool layer = s.norm == Normed::layer;
-    mix.norm = {s.norm != Normed::no, layer, static_cast<double>(1e-5F), widen(c.gain),
+    for (int64_t j = 0; j < s.outputs; ++j) mix.matrix.push_back(mix_row_at(c.matrix, own * s.outputs + j, s.streams));
+    if (s.branch) mix.branch_weights = mix_row_at(c.weights, own, s.outputs);
+    const bool layer = s.norm == MixNormed::layer;
+    mix.norm = {s.norm != MixNormed::no, layer, static_cast<double>(1e-5F), widen(c.gain),
                 layer ? widen(c.bias) : Row(static_cast<size_t>(cols), 0.0)};
     const std::vector<Row> streams = rows_at(c.streams, s.streams, row, cols);
     std::vector<Row> through = rows_at(c.through, s.streams, row, cols);
     if (!s.through) through.assign(through.size(), Row(static_cast<size_t>(cols), 0.0));
     reference::NormState state;
-    const Row z = row_at(c.z, row, cols);
+    const Row z = mix_row_at(c.z, row, cols);
     const auto out = reference::mix_forward(mix, streams, z, state);
     auto d_outputs = rows_at(c.d_outputs, s.outputs, row, cols);
     for (size_t j = 0; j < d_outputs.size(); ++j) {
@@ -217,15 +218,15 @@ void expect_equals_reference(Case& c, const std::string& what) {
     place(d_weights, g.branch_weights, s.each_row, row);
   }
   c.forward(0, 1);
-  c.forward(1, kRows);
+  c.forward(1, kStreamMixRows);
   c.backward(0, 2);
-  c.backward(2, kRows);
+  c.backward(2, kStreamMixRows);
   for (int j = 0; j < s.outputs; ++j) {
-    expect_close(c.outputs[static_cast<size_t>(j)], outputs[static_cast<size_t>(j)], kTolerance,
+    expect_close(c.outputs[static_cast<size_t>(j)], outputs[static_cast<size_t>(j)], kStreamMixTolerance,
                  what + " out " + std::to_string(j));
   }
   const auto expect = [&](const std::vector<float>& actual, const Row& expected, bool wanted, const std::string& name) {
-    if (wanted) return expect_close(actual, expected, kTolerance, what + " " + name);
+    if (wanted) return expect_close(actual, expected, kStreamMixTolerance, what + " " + name);
     EXPECT_TRUE(same_bits(actual, std::vector<float>(actual.size(), kUntouched))) << what << " " << name;
   };
   for (size_t i = 0; i < static_cast<size_t>(s.streams); ++i) {
@@ -233,20 +234,20 @@ void expect_equals_reference(Case& c, const std::string& what) {
   }
   if (s.branch) expect(c.d_z, d_z, (c.wanted & kBranch) != 0, "dz");
   // dM and db are sums of terms of either sign: their roundings are those of the terms.
-  for (double& bound : matrix_bound) bound *= kTolerance;
+  for (double& bound : matrix_bound) bound *= kStreamMixTolerance;
   if ((c.wanted & kMatrix) != 0) expect_within(c.d_matrix, d_matrix, matrix_bound, what + " dM");
-  if (s.branch && (c.wanted & kWeights) != 0) expect_close(c.d_weights, d_weights, kTolerance, what + " db");
-  if (s.norm == Normed::no || (c.wanted & kNorm) == 0) return;
-  expect_close(c.d_gain, g.gain, kTolerance, what + " dgain");
-  expect_close(c.d_bias, g.bias, kTolerance, what + " dbias");
+  if (s.branch && (c.wanted & kWeights) != 0) expect_close(c.d_weights, d_weights, kStreamMixTolerance, what + " db");
+  if (s.norm == MixNormed::no || (c.wanted & kNorm) == 0) return;
+  expect_close(c.d_gain, g.gain, kStreamMixTolerance, what + " dgain");
+  expect_close(c.d_bias, g.bias, kStreamMixTolerance, what + " dbias");
 }
 
 TEST_P(StreamMixes, ForwardAndBackwardEqualTheReference) {
-  for (const Shape& shape : shapes()) {
+  for (const StreamMixShape& shape : mix_shapes()) {
     for (const int64_t cols : {1, 31, 32, 33, 257}) {
       // Of one number a norm keeps the sign: its gradient is the difference of almost equal numbers.
-      if (cols == 1 && shape.norm != Normed::no) continue;
-      Case c(shape, cols);
+      if (cols == 1 && shape.norm != MixNormed::no) continue;
+      StreamMixCase c(shape, cols);
       expect_equals_reference(c, shape.text(cols));
     }
   }
@@ -254,10 +255,10 @@ TEST_P(StreamMixes, ForwardAndBackwardEqualTheReference) {
 
 // A gradient that did not come is a null pointer, as is one that is not wanted.
 TEST_P(StreamMixes, AnySetOfGradientsEqualsTheReference) {
-  for (const Shape& shape : shapes()) {
+  for (const StreamMixShape& shape : mix_shapes()) {
     for (int given = 0; given < 1 << shape.outputs; ++given) {
       for (int wanted = 0; wanted <= kAllWanted; wanted += given % 3 + 1) {
-        Case c(shape, 19);
+        StreamMixCase c(shape, 19);
         c.given = given;
         c.wanted = (wanted & kStreams) != 0 ? wanted : wanted | kOddStreams;
         expect_equals_reference(
@@ -269,9 +270,9 @@ TEST_P(StreamMixes, AnySetOfGradientsEqualsTheReference) {
 }
 
 TEST_P(StreamMixes, RowByRowGivesTheSameBits) {
-  for (const Shape& shape : shapes()) {
+  for (const StreamMixShape& shape : mix_shapes()) {
     for (const int64_t cols : {1, 7, 33, 100}) {
-      Case whole(shape, cols, 7), split(shape, cols, 7);
+      StreamMixCase whole(shape, cols, 7), split(shape, cols, 7);
       whole.forward(0, 7);
       whole.backward(0, 7);
       for (int64_t row = 0; row < 7; ++row) split.forward(row, row + 1);
@@ -284,9 +285,9 @@ TEST_P(StreamMixes, RowByRowGivesTheSameBits) {
 }
 
 TEST_P(StreamMixes, LeavesOtherRowsAlone) {
-  for (const Shape& shape : shapes()) {
+  for (const StreamMixShape& shape : mix_shapes()) {
     for (const int64_t cols : {1, 31, 32, 33}) {
-      Case c(shape, cols);
+      StreamMixCase c(shape, cols);
       c.forward(1, 2);
       c.backward(1, 2);
       std::vector<const std::vector<float>*> written;
@@ -294,7 +295,7 @@ TEST_P(StreamMixes, LeavesOtherRowsAlone) {
       for (int i = 0; i < shape.streams; ++i) written.push_back(&c.d_streams[static_cast<size_t>(i)]);
       if (shape.branch) written.push_back(&c.d_z);
       for (const auto* const values : written) {
-        for (int64_t i = 0; i < kRows * cols; ++i) {
+        for (int64_t i = 0; i < kStreamMixRows * cols; ++i) {
           const bool inside = i >= cols && i < 2 * cols;
           ASSERT_EQ((*values)[static_cast<size_t>(i)] != kUntouched, inside) << shape.text(cols) << " at " << i;
         }
@@ -304,13 +305,13 @@ TEST_P(StreamMixes, LeavesOtherRowsAlone) {
 }
 
 TEST_P(StreamMixes, NanStaysInItsRow) {
-  const Shape shape{4, 4, true, true, false, Normed::no};
+  const StreamMixShape shape{4, 4, true, true, false, MixNormed::no};
   for (const int64_t cols : {1, 17, 100}) {
-    Case clean(shape, cols), broken(shape, cols);
+    StreamMixCase clean(shape, cols), broken(shape, cols);
     broken.streams[2][static_cast<size_t>(2 * cols - 1)] = std::numeric_limits<float>::quiet_NaN();
-    for (Case* c : {&clean, &broken}) {
-      c->forward(0, kRows);
-      c->backward(0, kRows);
+    for (StreamMixCase* c : {&clean, &broken}) {
+      c->forward(0, kStreamMixRows);
+      c->backward(0, kStreamMixRows);
     }
     for (size_t j = 0; j < 4; ++j) {
       EXPECT_TRUE(std::isnan(broken.outputs[j][static_cast<size_t>(2 * cols - 1)]));
