@@ -242,7 +242,8 @@ class ReportInABrowser(unittest.TestCase):
         words = page.ask("document.querySelector('.headline').textContent")
         results = json.loads(siamese("report", "stability", "--json", folder=self.folder))
         self.assertEqual(words, results["comparisons"][0]["headline"])
-        self.assertTrue(words.startswith("siamese is 0.20 lower than pre at the best rate of each, which is within noise (95 % interval "), words)
+        # The difference is the record's, which a retraining changes; the words are ours.
+        self.assertRegex(words, r"^siamese is \d\.\d\d (lower|higher) than pre at the best rate of each(, which is within noise)? \(95 % interval ")
         self.assertIn("3 seeds", words)
 
     def test_the_loss_is_seen_on_a_narrow_screen(self):
