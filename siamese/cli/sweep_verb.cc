@@ -80,7 +80,8 @@ int train_one(const Arguments& arguments) {
   }
   Progress progress(arguments.style());
   const auto result = train::train_planned(plan.runs.front(), folder_of(arguments, plan) / arguments.worker,
-                                           {&progress, caught_signal}, arguments.fresh);
+                                           {.observer = &progress, .stop_signal = caught_signal,
+                                            .asked_by = arguments.parent}, arguments.fresh);
   return result.status == train::RunStatus::stopped ? exit_code_of(result) : 0;
 }
 

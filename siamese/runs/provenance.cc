@@ -112,8 +112,9 @@ std::string utc_now() {
   return {text, std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts)};
 }
 
-std::string command_line() {
-  std::ifstream stream("/proc/self/cmdline", std::ios::binary);
+std::string command_line(int64_t process) {
+  const std::string name = process == 0 ? "self" : std::to_string(process);
+  std::ifstream stream("/proc/" + name + "/cmdline", std::ios::binary);
   const std::string bytes{std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
   std::string text;
   for (size_t from = 0; from < bytes.size();) {

@@ -52,7 +52,7 @@ std::vector<Stretch> joined(const std::vector<Stretch>& stretches);
 std::vector<Build> builds_of(const std::vector<Stretch>& stretches);
 
 std::string utc_now();
-// This process as it was called, quoted for a shell where needed; "" where the system does not say.
-std::string command_line();
+// A process as it was called, quoted for a shell where needed; "" where the system does not say. 0: this one.
+std::string command_line(int64_t process = 0);
 
 }  // namespace siamese::runs

@@ -32,7 +32,7 @@ runs::Build this_build() {
   return build;
 }
 
-runs::Stretch begin_stretch(const EngineConfig& engine, int64_t step, int64_t ranks) {
+runs::Stretch begin_stretch(const EngineConfig& engine, int64_t step, int64_t ranks, int64_t asked_by) {
   const std::string now = runs::utc_now();
   return {.build = this_build(),
           .simd = std::string(kernels::simd_level()),
@@ -41,7 +41,7 @@ runs::Stretch begin_stretch(const EngineConfig& engine, int64_t step, int64_t ra
           .threads = at::get_num_threads(),
           .ranks = ranks,
           .cpu = cpu_name(),
-          .command = runs::command_line(),
+          .command = runs::command_line(asked_by),
           .started = now,
           .ended = now,
           .from_step = step,

@@ -14,7 +14,7 @@ namespace siamese::train {
 runs::Build this_build();
 
 // A stretch of training by this process that begins now, after `step` steps. apply_engine has been called.
-runs::Stretch begin_stretch(const EngineConfig& engine, int64_t step, int64_t ranks = 1);
+runs::Stretch begin_stretch(const EngineConfig& engine, int64_t step, int64_t ranks = 1, int64_t asked_by = 0);
 
 // The data of a run as one number for each part.
 runs::DataKey data_key(const data::DataIdentity& identity);

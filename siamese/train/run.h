@@ -35,6 +35,7 @@ struct RunHooks {
   // From when train.max_hours counts.
   std::chrono::steady_clock::time_point begun = std::chrono::steady_clock::now();
   Ranks* ranks = nullptr;  // several processes take the run's steps, and this one leads them (ranks.h)
+  int64_t asked_by = 0;    // the process whose command run.json names; 0: this one
 };
 
 using runs::RunStatus;

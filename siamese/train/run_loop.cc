@@ -61,7 +61,7 @@ RunResult RunLoop::train(io::JsonLinesWriter::Mode mode) {
 RunResult RunLoop::train_to_the_end(io::JsonLinesWriter::Mode mode) {
   auto metrics_file = io::JsonLinesWriter::open(dir_ / io::kMetricsFile, mode);
   auto eval_file = io::JsonLinesWriter::open(dir_ / io::kEvalFile, mode);
-  info_.stretches.push_back(begin_stretch(trainer_.config().engine, trainer_.state().step, ranks()));
+  info_.stretches.push_back(begin_stretch(trainer_.config().engine, trainer_.state().step, ranks(), hooks_.asked_by));
   in_stretch_ = true;
   write_status(RunStatus::running);
   begin_events();
