@@ -79,9 +79,9 @@ int train_one(const Arguments& arguments) {
                      arguments.worker + " now; start the sweep again");
   }
   Progress progress(arguments.style());
-  const auto result = train::train_planned(plan.runs.front(), folder_of(arguments, plan) / arguments.worker,
-                                           {.observer = &progress, .stop_signal = caught_signal,
-                                            .asked_by = arguments.parent}, arguments.fresh);
+  const auto result = train::train_planned(
+      plan.runs.front(), folder_of(arguments, plan) / arguments.worker,
+      {.observer = &progress, .stop_signal = caught_signal, .asked_by = arguments.parent}, arguments.fresh);
   return result.status == train::RunStatus::stopped ? exit_code_of(result) : 0;
 }
 

@@ -39,8 +39,8 @@ TEST_F(SweepJobs, GiveTheSameRunsAndOneRecord) {
   ASSERT_EQ(two.exit_code, 0) << two.error;
   EXPECT_TRUE(has_lines(folder / "record.jsonl", 4)) << read("record.jsonl");
   // What the user typed, not how the sweep called its worker.
-  const auto line = nlohmann::json::parse(read("two/pre-seed1/run.json"));
-  EXPECT_EQ(line["stretches"][0]["command"], "siamese sweep s.yaml --jobs 2 --out two");
+  const auto first = nlohmann::json::parse(read("two/pre-seed1/run.json"));
+  EXPECT_EQ(first["stretches"][0]["command"], "siamese sweep s.yaml --jobs 2 --out two");
   EXPECT_NE(two.error.find("[1/4] pre-seed1: begins\n"), std::string::npos) << two.error;
   EXPECT_NE(two.error.find("pre-seed1: finished, loss "), std::string::npos) << two.error;
   EXPECT_NE(two.error.find("siamese-seed2: step 4/4"), std::string::npos) << two.error;
