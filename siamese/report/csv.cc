@@ -33,9 +33,10 @@ void add_spread(std::vector<std::string>& row, const MeanSpread& value) {
 std::string results_csv(const std::vector<ResultGroup>& groups) {
   std::vector<std::string> head = {"family",   "variant",     "lr",         "runs",          "finished", "diverged",
                                    "val_loss", "val_loss_sd", "train_loss", "train_loss_sd", "accuracy", "accuracy_sd"};
-  for (const MeasureColumn& measure : measure_columns()) {
-    head.emplace_back(measure.name);
-    head.push_back(std::string(measure.name) + "_sd");
+  const std::vector<MeasureColumn> measures = measure_columns(groups);
+  for (const MeasureColumn& measure : measures) {
+    head.push_back(quoted(measure.name));
+    head.push_back(quoted(measure.name + "_sd"));
   }
   head.insert(head.end(), {"tokens_per_s", "samples_per_s"});
   std::string text = join(head, ",") + "\n";
@@ -49,8 +50,8 @@ std::string results_csv(const std::vector<ResultGroup>& groups) {
     add_spread(row, group.val_loss);
     add_spread(row, group.train_loss);
     add_spread(row, group.accuracy);
-    for (const MeasureColumn& measure : measure_columns()) {
-      const auto found = group.measures.find(std::string(measure.name));
+    for (const MeasureColumn& measure : measures) {
+      const auto found = group.measures.find(measure.name);
       add_spread(row, found != group.measures.end() ? found->second : MeanSpread{kMissing, kMissing, 0});
     }
     row.push_back(cell_of(group.tokens_per_s));

@@ -3,23 +3,26 @@
 //   dit  mse, vlb: the two parts of its loss; feature_distance: Frechet distance between the features a classifier
 //        gives to samples and to held-out images; class_agreement: share of samples it takes for the class asked for
 //   moe  expert_max_load: largest load of any expert in any block; 1 = all alike
+//   lm, moe  "piqa/rc_0shot len_norm": of a task the metric it is reported by (docs/tasks.md)
 #pragma once
 
-#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace siamese::report {
 
+struct ResultGroup;
+
 struct MeasureColumn {
-  std::string_view name;   // in the files
-  std::string_view title;  // of a column
+  std::string name;   // in the files
+  std::string title;  // of a column
   bool percent;
   int decimals;
 };
 
-// In the order of the columns of a table.
-std::span<const MeasureColumn> measure_columns();
+// In the order of the columns of a table: those of the families, then the tasks of these results by name.
+std::vector<MeasureColumn> measure_columns(const std::vector<ResultGroup>& groups);
 bool is_measure(std::string_view name);
 
 // Families that see images: their speed is images/s, not tokens/s.

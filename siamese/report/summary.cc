@@ -24,8 +24,8 @@ struct Column {
 };
 
 Column measure_column(const MeasureColumn& measure) {
-  return {std::string(measure.title), [measure](const ResultGroup& group) -> std::string {
-            const auto found = group.measures.find(std::string(measure.name));
+  return {name_cell(measure.title), [measure](const ResultGroup& group) -> std::string {
+            const auto found = group.measures.find(measure.name);
             if (found == group.measures.end()) return "-";
             return spread_text(group, found->second, measure.percent ? 100 : 1, measure.decimals,
                                measure.percent ? " %" : "");
@@ -45,9 +45,9 @@ std::vector<Column> columns_of(const std::vector<ResultGroup>& groups) {
   if (family == "lm" || any([](Group group) { return group.accuracy.count > 0; })) {
     columns.push_back({"accuracy", [](Group group) { return spread_text(group, group.accuracy, 100, 1, " %"); }});
   }
-  for (const MeasureColumn& measure : measure_columns()) {
-    const std::string name(measure.name);
-    if (any([&](Group group) { return group.measures.contains(name); })) columns.push_back(measure_column(measure));
+  for (const MeasureColumn& measure : measure_columns(groups)) {
+    if (any([&](Group group) { return group.measures.contains(measure.name); }))
+      columns.push_back(measure_column(measure));
   }
   columns.push_back({"runs", [](Group group) { return fmt::format("{}", group.runs.size()); }});
   columns.push_back({"diverged", [](Group group) { return fmt::format("{}", group.diverged); }});

@@ -11,7 +11,9 @@
 #include <unistd.h>
 
 #include "siamese/report/aggregate.h"
+#include "siamese/report/csv.h"
 #include "siamese/report/eval_reader.h"
+#include "siamese/report/measures.h"
 #include "siamese/report/page_data.h"
 #include "siamese/report/reader.h"
 #include "siamese/report/report.h"
@@ -219,6 +221,20 @@ TEST(FamilyGroups, StandApartInOrderOfFirstAppearance) {
   EXPECT_EQ(families[0][1].variant, "siamese");
   ASSERT_EQ(families[1].size(), 1u);  // the same name in another family is another result
   EXPECT_EQ(families[1][0].runs, (std::vector<size_t>{1, 3}));
+}
+
+TEST(FamilySummary, ATaskHasAColumn) {
+  const Measures first{{"piqa/rc_0shot len_norm", 0.75}, {"stories bpb", 0.61234}};
+  const std::vector<RunRecord> runs{measured_run("lm", "pre", 1, first), measured_run("lm", "post", 1, {})};
+  const std::string table = summary_markdown(group_results(runs));
+  EXPECT_NE(table.find("| accuracy | piqa/rc_0shot len_norm | stories bpb | runs |"), std::string::npos) << table;
+  EXPECT_NE(table.find("|                 75.0 % |      0.6123 |    1 |"), std::string::npos) << table;
+  EXPECT_NE(table.find("|                      - |           - |    1 |"), std::string::npos) << table;
+  const std::string csv = results_csv(group_results(runs));
+  EXPECT_NE(csv.find(",stories bpb,stories bpb_sd,"), std::string::npos) << csv;
+  EXPECT_FALSE(is_measure("beauty"));
+  EXPECT_FALSE(is_measure("a beauty"));
+  EXPECT_TRUE(is_measure("stories bpb_v1"));
 }
 
 TEST(FamilySummary, OneTableForEachFamily) {

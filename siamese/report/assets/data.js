@@ -59,8 +59,17 @@ const MEASURES = [
   { name: "expert_max_load", title: "Max load", best: "lowest", format: (value) => formatFixed(value, 2) },
 ];
 
+// A task of a language model by the metric it is reported by: "piqa/rc_0shot len_norm".
+const TASK_LOSS = /(?:^| )(?:bpb|ce_loss)\w*$/;
+function taskMeasure(name) {
+  const loss = TASK_LOSS.test(name);
+  return { name, title: name, best: loss ? "lowest" : "highest", format: (value) => (loss ? formatFixed(value, 4) : formatPercent(value)) };
+}
+
 function familyMeasures(family) {
-  return MEASURES.filter((measure) => family.runs.some((run) => isNumber(run.measures[measure.name])));
+  const known = new Set(MEASURES.map(({ name }) => name));
+  const tasks = new Set(family.runs.flatMap((run) => Object.keys(run.measures).filter((name) => !known.has(name))));
+  return [...MEASURES, ...[...tasks].sort().map(taskMeasure)].filter(({ name }) => family.runs.some((run) => isNumber(run.measures[name])));
 }
 
 function groupMeasure(group, name) {
