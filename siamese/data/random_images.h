@@ -1,5 +1,5 @@
-// Evenly random pixels in -1 to 1 and labels: `data.source: random` for a model of images. There is nothing to learn
-// in them.
+// Evenly random pixels of 8 bits, as -1 to 1, and labels: `data.source: random` for a model of images. There is nothing
+// to learn in them.
 #pragma once
 
 #include <memory>

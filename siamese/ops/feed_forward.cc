@@ -68,8 +68,7 @@ Activation check_backward(Word kind, const at::Tensor& dy, const at::Tensor& x, 
 }
 
 at::Tensor projection(const at::Tensor& rows, const at::Tensor& weight, const Optional& bias) {
-  at::Tensor y = times_transposed(rows, weight_operand(weight, rows));
-  return bias.has_value() ? y.add_(*bias) : y;
+  return times_transposed(rows, weight_operand(weight, rows), or_undefined(bias));
 }
 
 at::Tensor with_last(const at::Tensor& rows, const at::Tensor& x) {

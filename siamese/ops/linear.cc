@@ -5,6 +5,7 @@
 
 #include <ATen/ATen.h>
 
+#include "siamese/kernels/reduce.h"
 #include "siamese/ops/arguments.h"
 #include "siamese/ops/gradient.h"
 #include "siamese/ops/library.h"
@@ -12,6 +13,7 @@
 #include "siamese/ops/one_thread.h"
 #include "siamese/ops/operand.h"
 #include "siamese/ops/partials.h"
+#include "siamese/ops/pointers.h"
 #include "siamese/ops/product.h"
 
 namespace siamese::ops {
@@ -26,14 +28,14 @@ at::Tensor linear(const at::Tensor& x, const at::Tensor& weight, const at::Tenso
 }  // namespace plain
 
 at::Tensor column_sums(const at::Tensor& given) {
-  const at::Tensor rows = given.to(at::kFloat).contiguous();
+  const at::Tensor rows = given.contiguous();
   const int64_t cols = rows.size(1);
   RowPartials partials(rows.size(0), cols, 1);
-  const float* const data = rows.const_data_ptr<float>();
-  partials.for_each([&](int64_t begin, int64_t end, float* const* sums) {
-    for (int64_t row = begin; row < end; ++row) {
-      for (int64_t col = 0; col < cols; ++col) sums[0][col] += data[row * cols + col];
-    }
+  with_element_type(rows, [&](auto element) {
+    const auto* const data = data_of<decltype(element)>(rows);
+    partials.for_each([&](int64_t begin, int64_t end, float* const* sums) {
+      kernels::add_column_sums(data, sums[0], begin, end, cols);
+    });
   });
   return partials.total(0);
 }
@@ -60,10 +62,8 @@ void check_backward(const at::Tensor& dy, const at::Tensor& x, const at::Tensor&
   Arguments("linear_backward", "x", x).shape("dy", dy, sizes);
 }
 
-// The product and, in the same tensor, the sum: a fresh tensor of the caller's.
 at::Tensor projected(const at::Tensor& x, const at::Tensor& weight, const Optional& bias) {
-  at::Tensor y = times_transposed(as_rows(x), weight_operand(weight, x));
-  if (bias.has_value()) y.add_(*bias);
+  const at::Tensor y = times_transposed(as_rows(x), weight_operand(weight, x), or_undefined(bias));
   std::vector<int64_t> sizes = x.sizes().vec();
   sizes.back() = weight.size(0);
   return y.view(sizes);

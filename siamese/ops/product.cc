@@ -47,9 +47,17 @@ bool has_dense_lines(const at::Tensor& b) {
   return (b.stride(1) == 1 && b.stride(0) >= b.size(1)) || (b.stride(0) == 1 && b.stride(1) >= b.size(0));
 }
 
-at::Tensor onednn_product(const at::Tensor& a, const at::Tensor& given) {
+// y + bias, in y: a fresh tensor of the caller's.
+at::Tensor plus_bias(const at::Tensor& y, const at::Tensor& bias) { return bias.defined() ? y.add_(bias) : y; }
+
+// A float bias is added to the sums where they stand, in registers; beside bfloat16 to the rounded product.
+at::Tensor onednn_product(const at::Tensor& a, const at::Tensor& given, const at::Tensor& bias) {
   const at::Tensor b = has_dense_lines(given) ? given : given.contiguous();
-  return onednn_linear()->call(a, b.t(), std::nullopt, "none", c10::List<std::optional<at::Scalar>>(), std::nullopt);
+  const bool within = bias.defined() && bias.scalar_type() == a.scalar_type() && bias.is_contiguous();
+  const std::optional<at::Tensor> added = within ? std::optional(bias.detach()) : std::nullopt;
+  const at::Tensor y =
+      onednn_linear()->call(a, b.t(), added, "none", c10::List<std::optional<at::Scalar>>(), std::nullopt);
+  return within ? y : plus_bias(y, bias);
 }
 
 // Where a long k meets few elements (20000 and 512 x 512 in oneDNN 3), oneDNN may cut k by its threads.
@@ -58,18 +66,18 @@ bool may_cut_sum(const at::Tensor& a, const at::Tensor& b) {
 }
 
 // There in parts that are short enough, added in order.
-at::Tensor onednn_product_in_order(const at::Tensor& a, const at::Tensor& b) {
+at::Tensor onednn_product_in_order(const at::Tensor& a, const at::Tensor& b, const at::Tensor& bias) {
   const int64_t k = a.size(1);
-  if (!may_cut_sum(a, b)) return onednn_product(a, b);
+  if (!may_cut_sum(a, b)) return onednn_product(a, b, bias);
   const kernels::Partition parts{k, (k + kLongSum - 1) / kLongSum};
   at::Tensor sum;
   for (int64_t part = 0; part < parts.parts; ++part) {
     const int64_t begin = parts.begin(part);
     const int64_t length = parts.end(part) - begin;
-    const at::Tensor more = onednn_product(a.narrow(1, begin, length).contiguous(), b.narrow(0, begin, length));
+    const at::Tensor more = onednn_product(a.narrow(1, begin, length).contiguous(), b.narrow(0, begin, length), {});
     sum = part == 0 ? more : sum.add_(more);
   }
-  return sum;
+  return plus_bias(sum, bias);
 }
 
 // One side of a product, cut into parts of whole vectors.
@@ -89,28 +97,30 @@ struct Side {
   kernels::Partition parts;
 };
 
-// a b in tiles, each a library's product on one thread.
-at::Tensor multiply(const at::Tensor& a, const at::Tensor& b, const Side& rows, const Side& cols) {
+// a b + bias in tiles, each a library's product on one thread.
+at::Tensor multiply(const at::Tensor& a, const at::Tensor& b, const at::Tensor& bias, const Side& rows,
+                    const Side& cols) {
   const int64_t across = cols.parts.parts;
   if (rows.parts.parts * across == 1) {
     const OneThread one_thread;
-    return at::mm(a, b);
+    return plus_bias(at::mm(a, b), bias);
   }
   const at::Tensor out = at::empty({a.size(0), b.size(1)}, a.options());
   for_each_task(rows.parts.parts * across, [&](int64_t tile) {
     const at::AutoDispatchBelowAutograd no_autograd;
     at::Tensor to = cols.part_of(rows.part_of(out, 0, tile / across), 1, tile % across);
     at::mm_out(to, rows.part_of(a, 0, tile / across), cols.part_of(b, 1, tile % across));
+    if (bias.defined()) to.add_(cols.part_of(bias, 0, tile % across));  // while the tile is in cache
   });
   return out;
 }
 
 // Along its longer side, into at most sixteen parts: for what is small.
-at::Tensor multiply_in_parts(const at::Tensor& a, const at::Tensor& b) {
+at::Tensor multiply_in_parts(const at::Tensor& a, const at::Tensor& b, const at::Tensor& bias) {
   constexpr int64_t kPartWork = int64_t{1} << 18;  // multiply-adds that are worth a thread
   const int64_t rows = a.size(0), cols = b.size(1);
   const int64_t parts = std::min<int64_t>(16, rows * a.size(1) * cols / kPartWork);
-  return multiply(a, b, Side(rows, rows >= cols ? parts : 1), Side(cols, rows >= cols ? 1 : parts));
+  return multiply(a, b, bias, Side(rows, rows >= cols ? parts : 1), Side(cols, rows >= cols ? 1 : parts));
 }
 
 // Of a large product. A tile packs its rows of a and its columns of b: smaller ones are slower, larger ones leave cores
@@ -125,23 +135,28 @@ struct Tiles {
   Side rows, cols;
 };
 
-// a b. oneDNN sums an element over k in one order however rows and columns are cut, if there is more than one of each
-// and the left side is not transposed; MKL, which has the small products, and the large ones where it is faster, does
-// not.
-at::Tensor matrix_product(const at::Tensor& a, const at::Tensor& b) {
+at::Tensor multiply_large(const at::Tensor& a, const at::Tensor& b, const at::Tensor& bias) {
+  const Tiles tiles(a, b);
+  return tiles.are_enough() ? multiply(a, b, bias, tiles.rows, tiles.cols) : multiply_in_parts(a, b, bias);
+}
+
+// a b + bias, where it is defined. oneDNN sums an element over k in one order however rows and columns are cut, if
+// there is more than one of each and the left side is not transposed; MKL, which has the small products, and the large
+// ones where it is faster, does not.
+at::Tensor matrix_product(const at::Tensor& a, const at::Tensor& b, const at::Tensor& bias = {}) {
   const at::AutoDispatchBelowAutograd no_autograd;
-  if (!a.is_cpu() || a.numel() == 0 || b.numel() == 0) return at::mm(a, b);
+  if (!a.is_cpu() || a.numel() == 0 || b.numel() == 0) return plus_bias(at::mm(a, b), bias);
   const bool half = a.scalar_type() == at::kBFloat16;
   const bool known = a.scalar_type() == at::kFloat || (half && kernels::has_bfloat16_products());
   const bool large = a.size(0) * a.size(1) * b.size(1) >= kWorthOneDnn && known;
   // Long sums into few columns are less exact by MKL: what is narrow stays oneDNN's.
   const bool by_mkl = large && !half && kernels::prefers_mkl() && at::hasMKL();
-  if (by_mkl && Tiles(a, b).are_enough()) return multiply_in_tiles(a, b);
+  if (by_mkl && Tiles(a, b).are_enough()) return multiply_large(a, b, bias);
   const bool in_order = a.is_contiguous() && a.size(0) > 1 && b.size(1) > 1;
   const bool rounds_parts = half && may_cut_sum(a, b);  // which would not be one rounding
-  if (large && in_order && !rounds_parts && onednn_linear() != nullptr) return onednn_product_in_order(a, b);
-  if (half) return matrix_product(a.to(at::kFloat), b.to(at::kFloat)).to(at::kBFloat16);
-  return multiply_in_parts(a, b);
+  if (large && in_order && !rounds_parts && onednn_linear() != nullptr) return onednn_product_in_order(a, b, bias);
+  if (half) return plus_bias(matrix_product(a.to(at::kFloat), b.to(at::kFloat)).to(at::kBFloat16), bias);
+  return multiply_in_parts(a, b, bias);
 }
 
 // Rows up to which reading w is most of a product x w^T: then by a kernel of ours, which does it at the speed of
@@ -182,13 +197,12 @@ at::Tensor few_rows_product(const at::Tensor& x, const at::Tensor& w) {
 
 }  // namespace
 
-at::Tensor multiply_in_tiles(const at::Tensor& a, const at::Tensor& b) {
-  const Tiles tiles(a, b);
-  return tiles.are_enough() ? multiply(a, b, tiles.rows, tiles.cols) : multiply_in_parts(a, b);
+at::Tensor multiply_in_tiles(const at::Tensor& a, const at::Tensor& b, const at::Tensor& bias) {
+  return multiply_large(a, b, bias);
 }
 
-at::Tensor times_transposed(const at::Tensor& x, const at::Tensor& w) {
-  return has_few_rows(x, w) ? few_rows_product(x, w) : matrix_product(x, w.detach().t());
+at::Tensor times_transposed(const at::Tensor& x, const at::Tensor& w, const at::Tensor& bias) {
+  return has_few_rows(x, w) ? plus_bias(few_rows_product(x, w), bias) : matrix_product(x, w.detach().t(), bias);
 }
 
 at::Tensor times(const at::Tensor& y, const at::Tensor& w) { return matrix_product(y, w.detach()); }

@@ -10,8 +10,8 @@
 
 namespace siamese::ops {
 
-// x w^T: x [rows, in], w [out, in] -> [rows, out]
-at::Tensor times_transposed(const at::Tensor& x, const at::Tensor& w);
+// x w^T + bias: x [rows, in], w [out, in], bias [out] or undefined -> [rows, out]
+at::Tensor times_transposed(const at::Tensor& x, const at::Tensor& w, const at::Tensor& bias = {});
 
 // y w: y [rows, out], w [out, in] -> [rows, in]
 at::Tensor times(const at::Tensor& y, const at::Tensor& w);
@@ -26,8 +26,8 @@ void add_weight_gradient(const at::Tensor& gradient, const at::Tensor& dy, const
 // The same, added to `into`, or to zeros of its own where that is undefined; returned.
 at::Tensor weight_gradient(const at::Tensor& into, const at::Tensor& dy, const at::Tensor& x);
 
-// a b in tiles cut by its shape alone, each a library's product on one thread: how MKL does a large product here.
-at::Tensor multiply_in_tiles(const at::Tensor& a, const at::Tensor& b);
+// a b + bias in tiles cut by its shape alone, each a library's product on one thread: how MKL does a large product here.
+at::Tensor multiply_in_tiles(const at::Tensor& a, const at::Tensor& b, const at::Tensor& bias = {});
 
 // x as a matrix: every dimension but the last counts rows. A view where x is dense.
 at::Tensor as_rows(const at::Tensor& x);

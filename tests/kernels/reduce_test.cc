@@ -28,6 +28,33 @@ TEST_P(Reduce, EqualsTheReference) {
   }
 }
 
+// Any order of n float terms: n roundings of the sum of magnitudes at most, and that of bfloat16 where it is read.
+TEST_P(Reduce, ColumnsAreAddedToWhatIsThere) {
+  for (const int64_t cols : kWidths) {
+    for (const auto& [begin, end] : std::vector<std::pair<int64_t, int64_t>>{{0, 1}, {2, 5}, {1, 5}, {3, 12}, {4, 4}}) {
+      const std::vector<float> x = random_floats(12 * cols, "rows");
+      const std::vector<float> before = random_floats(cols, "before");
+      std::vector<Bfloat16> half(x.size());
+      for (size_t i = 0; i < x.size(); ++i) half[i] = to_bfloat16(x[i]);
+      std::vector<double> expected = widen(before), of_half = expected, bound(cols, 0);
+      for (int64_t i = 0; i < cols; ++i) {
+        double magnitude = std::abs(before[i]);
+        for (int64_t row = begin; row < end; ++row) {
+          expected[i] += x[row * cols + i];
+          of_half[i] += to_float(half[row * cols + i]);
+          magnitude += 1.01 * std::abs(x[row * cols + i]);
+        }
+        bound[i] = magnitude * static_cast<double>(end - begin + 1) * kUlp;
+      }
+      std::vector<float> sums = before, half_sums = before;
+      add_column_sums(x.data(), sums.data(), begin, end, cols);
+      add_column_sums(half.data(), half_sums.data(), begin, end, cols);
+      expect_within(sums, expected, bound, "of floats");
+      expect_within(half_sums, of_half, bound, "of bfloat16");
+    }
+  }
+}
+
 TEST_P(Reduce, NothingIsZero) {
   EXPECT_EQ(sum(nullptr, 0, 0), 0);
   EXPECT_EQ(sum_squares(nullptr, 0, 0), 0);

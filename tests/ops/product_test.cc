@@ -24,6 +24,13 @@ TEST(Product, IsTheProduct) {
         const at::Tensor left = a.to(dtype), right = b.to(dtype);
         testing::expect_relative(times(left, right), wanted, tolerance, "a b");
         testing::expect_relative(times_transposed(left, right.t()), wanted, tolerance, "a (b^T)^T");
+        const at::Tensor bias = randn({cols}, 3);
+        const auto with_bias = [&](const at::Tensor& given) {
+          testing::expect_relative(times_transposed(left, right.t(), given.to(dtype)), wanted + given, tolerance,
+                                   "with a bias");
+        };
+        with_bias(bias);
+        with_bias(at::stack({bias, bias}, 1).select(1, 0));  // strided
         const at::Tensor turned = transposed_times(left.t(), right);
         testing::expect_relative(turned, wanted, tolerance, "(a^T)^T b");
         EXPECT_TRUE(turned.is_contiguous());
@@ -59,9 +66,12 @@ TEST(Product, InTilesIsTheProductAtAnyThreadCount) {
            {1100, 70, 800}, {513, 33, 1537}, {512, 33001, 800}, {300, 300, 300}, {17, 40, 3000}}) {
     const at::Tensor a = randn({rows, k}, 1), b = randn({k, cols}, 2);
     const at::Tensor left = a.to(at::kFloat), right = b.t().contiguous().t().to(at::kFloat);
+    const at::Tensor bias = randn({cols}, 3, at::kFloat);
     testing::expect_relative(multiply_in_tiles(left, right), at::mm(a, b), 1e-5, "tiles");
-    testing::expect_same_at_any_thread_count("tiles",
-                                             [&] { return std::vector<at::Tensor>{multiply_in_tiles(left, right)}; });
+    testing::expect_relative(multiply_in_tiles(left, right, bias), at::mm(a, b) + bias, 1e-5, "tiles with a bias");
+    testing::expect_same_at_any_thread_count("tiles", [&] {
+      return std::vector<at::Tensor>{multiply_in_tiles(left, right), multiply_in_tiles(left, right, bias)};
+    });
   }
   EXPECT_EQ(multiply_in_tiles(at::ones({0, 3}), at::ones({3, 2})).sizes(), (std::vector<int64_t>{0, 2}));
 }
@@ -79,17 +89,21 @@ TEST(Product, LongSumsAtAnyThreadCount) {
     const at::Tensor x = randn({rows, k}, 1, at::kFloat);
     const at::Tensor w = randn({cols, k}, 2, at::kFloat);
     const at::Tensor straight = w.t().contiguous();
-    at::Tensor transposed, plain;
+    const at::Tensor bias = randn({cols}, 3, at::kFloat);
+    at::Tensor transposed, plain, with_bias;
     for (const int threads : {1, 2, 7}) {
       at::set_num_threads(threads);
       const at::Tensor a = times_transposed(x, w);
       const at::Tensor b = times(x, straight);
+      const at::Tensor c = times_transposed(x, w, bias);
       if (threads == 1) {
         transposed = a;
         plain = b;
+        with_bias = c;
       }
       testing::expect_same_bits(a, transposed, "x w^T at " + std::to_string(threads));
       testing::expect_same_bits(b, plain, "x w at " + std::to_string(threads));
+      testing::expect_same_bits(c, with_bias, "x w^T + bias at " + std::to_string(threads));
     }
   }
 }
