@@ -12,10 +12,10 @@
 #include "siamese/cli/progress_line.h"
 #include "siamese/cli/verbs.h"
 #include "siamese/cli/version.h"
-#include "siamese/config/fields.h"
 #include "siamese/data/mixture.h"
 #include "siamese/eval/analysis.h"
 #include "siamese/io/atomic_file.h"
+#include "siamese/io/result_file.h"
 #include "siamese/io/run_dir.h"
 #include "siamese/report/analysis_page.h"
 #include "siamese/train/checkpoint.h"
@@ -48,20 +48,16 @@ fs::path default_folder(const std::string& run) {
 
 // Somebody's folder is not ours to write into.
 void check_free(const fs::path& folder) {
-  if (!is_taken(folder) || is_file(folder / runs::kAnalysisFile)) return;
+  const fs::path earlier = folder / runs::kAnalysisFile;
+  if (!is_taken(folder) || (is_file(earlier) && io::holds_text("\"kind\": \"analysis\"", 64)(earlier))) return;
   if (is_folder(folder) && fs::is_empty(folder)) return;
   throw UsageError(folder.string() + ": exists already and is no analysis; choose another with --out");
 }
 
 report::DrawnAnalysis analyze_run(const std::string& run, const Arguments& arguments, const fs::path& folder) {
   check_free(folder);
-  std::vector<std::string> overrides = arguments.overrides;
-  if (!arguments.data.empty()) {
-    config::Value files;
-    config::set_path(files, "data.val", config::print(arguments.data));
-    for (const auto& [key, value] : config::flatten(files)) overrides.push_back(key + "=" + value);
-  }
-  train::RunConfig config = load_stored_config(run, overrides, {"data.", "engine."}, "keys of data and engine");
+  train::RunConfig config = load_stored_config(run, with_held_out(arguments.overrides, arguments.data),
+                                               {"data.", "engine."}, "keys of data and engine");
   train::apply_engine(config.engine);
   warn_of_slow_precision(config.engine);
   const train::LoadedModel loaded =

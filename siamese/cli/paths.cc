@@ -75,4 +75,12 @@ train::RunConfig load_stored_config(const std::string& run, const std::vector<st
   return config;
 }
 
+std::vector<std::string> with_held_out(std::vector<std::string> overrides, const std::vector<std::string>& files) {
+  if (files.empty()) return overrides;
+  config::Value value;
+  config::set_path(value, "data.val", config::print(files));
+  for (const auto& [key, text] : config::flatten(value)) overrides.push_back(key + "=" + text);
+  return overrides;
+}
+
 }  // namespace siamese::cli

@@ -26,4 +26,7 @@ train::RunConfig load_stored_config(const std::string& run, const std::vector<st
                                     const std::vector<std::string>& allowed = {"engine."},
                                     const std::string& say = "keys of engine");
 
+// The overrides, and one that names these files of held-out data (--data), if any.
+std::vector<std::string> with_held_out(std::vector<std::string> overrides, const std::vector<std::string>& files);
+
 }  // namespace siamese::cli

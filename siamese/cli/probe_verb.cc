@@ -14,6 +14,7 @@
 #include "siamese/cli/version.h"
 #include "siamese/eval/probe.h"
 #include "siamese/formats/convert.h"
+#include "siamese/io/result_file.h"
 #include "siamese/io/run_dir.h"
 #include "siamese/models/registry.h"
 #include "siamese/train/checkpoint.h"
@@ -55,12 +56,13 @@ void round_to_float(const models::Model& model) {
   for (const auto& tensor : models::named_values(model.parameters())) tensor.value.copy_(tensor.value.to(at::kFloat));
 }
 
-// The result may replace an earlier one, but nothing that the probe reads.
+// The result may replace an earlier one, but nothing that the probe reads, and nothing of the user's.
 void check_out(const ProbeArguments& arguments) {
   std::error_code none;
   if (fs::equivalent(arguments.inputs, arguments.out, none)) {
     throw UsageError("--out: " + arguments.out + " is the file of inputs itself; choose another");
   }
+  io::check_result_file(arguments.out, "result of a probe", io::holds_tensor("loss"));
   if (!is_folder(arguments.subject)) return;
   const fs::path checkpoint = io::resolve_checkpoint(arguments.subject);
   if (fs::equivalent(fs::absolute(arguments.out).parent_path(), checkpoint, none)) {

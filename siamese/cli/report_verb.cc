@@ -4,7 +4,9 @@
 #include <CLI/CLI.hpp>
 
 #include "siamese/base/check.h"
+#include "siamese/base/utf8.h"
 #include "siamese/cli/verbs.h"
+#include "siamese/io/result_file.h"
 #include "siamese/report/event_files.h"
 #include "siamese/report/report.h"
 
@@ -21,7 +23,8 @@ struct Arguments {
 
 void run(const Arguments& arguments) {
   const bool csv_to_stdout = arguments.csv == "-";
-  if (!arguments.csv.empty() && arguments.csv == arguments.out) {
+  const bool two_files = !arguments.csv.empty() && !csv_to_stdout && !arguments.out.empty();
+  if (two_files && io::same_place(arguments.csv, arguments.out)) {
     throw UsageError("--csv: expected another file than --out, got " + arguments.csv);
   }
   report::ReportRequest request;
@@ -36,7 +39,9 @@ void run(const Arguments& arguments) {
   }
   request.page = arguments.out;
   if (!csv_to_stdout) request.csv = arguments.csv;
-  const auto page = report::write_report(request);
+  std::vector<std::string> said;
+  const auto page = report::write_report(request, &said);
+  for (const std::string& line : said) std::fprintf(stderr, "siamese: %s\n", printable(line).c_str());
   if (!arguments.tensorboard.empty()) report::write_event_files(request.sources, arguments.tensorboard);
   if (csv_to_stdout) {
     std::printf("%s", report::results_csv(request.sources).c_str());

@@ -1,6 +1,5 @@
 #include <cstdio>
 #include <memory>
-#include <set>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -15,6 +14,7 @@
 #include "siamese/cli/version.h"
 #include "siamese/eval/samples.h"
 #include "siamese/io/png.h"
+#include "siamese/io/result_file.h"
 #include "siamese/models/weights.h"
 #include "siamese/train/checkpoint.h"
 #include "siamese/train/device.h"
@@ -56,6 +56,16 @@ std::vector<int64_t> asked_labels(const SampleArguments& arguments, const train:
   return arguments.labels.empty() ? eval::all_classes(of_data > 0 ? of_data : classes) : arguments.labels;
 }
 
+// Before anything is drawn.
+void check_results(const SampleArguments& arguments) {
+  const auto check = [](const std::string& path, std::string_view what, const io::IsResult& is_result) {
+    if (!path.empty()) io::check_result_file(path, what, is_result);
+  };
+  check(arguments.grid, "picture (PNG)", io::holds_text("\x89PNG", 4));
+  check(arguments.tensors, "file of samples", io::holds_tensor("samples"));
+  check(arguments.npz, "npz file of images", io::holds_text("arr_0.npy", 64));
+}
+
 void save(const SampleArguments& arguments, const at::Tensor& images, const std::vector<int64_t>& labels) {
   if (!arguments.grid.empty()) io::write_png(arguments.grid, eval::image_grid(images));
   if (!arguments.npz.empty()) eval::write_image_npz(arguments.npz, images);
@@ -83,9 +93,14 @@ void sample_run(SampleArguments& arguments) {
   if (!arguments.grid.empty() && fs::path(arguments.grid).extension() != ".png") {
     throw UsageError("--grid: expected a file that ends in .png, got '" + arguments.grid + "'");
   }
-  if (std::set<std::string>(files.begin(), files.end()).size() < files.size()) {
-    throw UsageError("--grid, --out and --npz: expected different files, got " + files.back());
+  for (size_t i = 1; i < files.size(); ++i) {
+    for (size_t before = 0; before < i; ++before) {
+      if (io::same_place(files[i], files[before])) {
+        throw UsageError("--grid, --out and --npz: expected different files, got " + files[i]);
+      }
+    }
   }
+  check_results(arguments);
   const bool averaged = !arguments.trained && train::keeps_average(arguments.run);
   const train::EngineConfig engine = load_stored_config(arguments.run, arguments.overrides).engine;
   train::apply_engine(engine);

@@ -15,6 +15,7 @@
 #include "siamese/io/atomic_file.h"
 #include "siamese/io/checksum.h"
 #include "siamese/io/line_reader.h"
+#include "siamese/io/result_file.h"
 #include "siamese/io/strict_json.h"
 #include "siamese/text/id_list.h"
 #include "siamese/text/tokenizer.h"
@@ -225,6 +226,14 @@ void train_tokenizer(TokenizerArguments& arguments) {
   const auto split = enum_from_text<text::Scan>(arguments.split);
   arguments.train.split = *split;  // checked when it was parsed
   if (!arguments.special.empty()) arguments.train.special = arguments.special;
+  io::check_result_file(arguments.tokenizer, "tokenizer.json", [](const std::filesystem::path& file) {
+    try {
+      text::Tokenizer::open(file.string());
+      return true;
+    } catch (const DataError&) {
+      return false;
+    }
+  });
   text::BpeTrainer trainer(arguments.train);
   uint64_t bytes = 0;
   for (const auto& file : data::expand_files("INPUT", arguments.files)) {
@@ -253,6 +262,7 @@ void train_tokenizer(TokenizerArguments& arguments) {
 void add_tokenizer(CLI::App& app) {
   auto* const verb = app.add_subcommand("tokenizer", "Text to token ids and back, by a Hugging Face tokenizer.json");
   verb->require_subcommand(1);
+  verb->footer("Example: siamese tokenizer train tokenizer.json corpus/ --vocab 32768");
   const auto arguments = std::make_shared<TokenizerArguments>();
   const auto add = [&](const char* name, const char* what, const char* file) {
     auto* const action = verb->add_subcommand(name, what);
@@ -262,6 +272,7 @@ void add_tokenizer(CLI::App& app) {
   const char* const kFile = "tokenizer.json, or a folder that has one";
   auto* const info_verb = add("info", "What a tokenizer file holds", kFile);
   info_verb->add_flag("--json", arguments->json, "As one JSON object");
+  info_verb->footer("Example: siamese tokenizer info tokenizer.json");
   info_verb->callback([arguments] { show_tokenizer(*arguments); });
 
   auto* const encode_verb = add("encode", "UTF-8 text to a JSON array of ids", kFile);
@@ -278,12 +289,14 @@ void add_tokenizer(CLI::App& app) {
   decode_verb->add_flag("--lines", arguments->lines, "A line break after every text: the reverse of encode --lines");
   decode_verb->add_flag("--json-lines", arguments->json_lines, "Every text as a JSON string on a line");
   decode_verb->add_flag("--skip-special", arguments->skip_special, "Leave special tokens out");
+  decode_verb->footer("Example: echo '[15496, 995]' | siamese tokenizer decode tokenizer.json --lines");
   decode_verb->callback([arguments] { decode_ids(*arguments); });
 
   auto* const bench_verb = add("bench", "Time the encoding of JSON strings, one a line", kFile);
   bench_verb->add_option("FILES", arguments->files, "Lines of JSON strings; none or - is standard input");
   bench_verb->add_option("--threads", arguments->threads, "")->check(CLI::Range(1, 1024));
   bench_verb->add_option("--rounds", arguments->rounds, "The best counts")->check(CLI::Range(1, 1000));
+  bench_verb->footer("Example: siamese tokenizer bench tokenizer.json lines.jsonl --threads 2");
   bench_verb->callback([arguments] { time_encoding(*arguments); });
 
   auto* const train_verb = add("train", "Make a byte-level BPE from text", "The file to write");

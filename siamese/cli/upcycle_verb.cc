@@ -24,6 +24,7 @@ struct UpcycleArguments {
   std::string source;
   std::string scheme;
   std::vector<std::string> overrides;
+  std::vector<std::string> data;
   std::string out;
   bool overwrite = false;
   bool json = false;
@@ -117,8 +118,9 @@ std::string to_text(const UpcycleReport& report) {
 void upcycle_run(const UpcycleArguments& arguments) {
   namespace fs = std::filesystem;
   if (arguments.out.empty()) throw UsageError("--out: expected the folder to make, got nothing");
-  const train::RunConfig asked = load_stored_config(arguments.source, arguments.overrides, {"data.", "engine."},
-                                                    "keys of data, to compare both models on, and engine");
+  const train::RunConfig asked =
+      load_stored_config(arguments.source, with_held_out(arguments.overrides, arguments.data), {"data.", "engine."},
+                         "keys of data, to compare both models on, and engine");
   train::EngineConfig engine = asked.engine;
   engine.precision = ops::Precision::float32;  // two roundings of one function differ by more than the two schemes
   train::apply_engine(engine);
@@ -158,6 +160,8 @@ void add_upcycle(CLI::App& app) {
       ->required();
   verb->add_option("OVERRIDES", arguments->overrides,
                    "key=value for the keys of engine, and of data: what both models are compared on");
+  verb->add_option("--data", arguments->data,
+                   "Files of held-out text or tokens to compare both on, instead of the run's (data.val)");
   verb->add_option("--to", arguments->scheme, "The residual scheme to continue with")->required();
   verb->add_option("-o,--out", arguments->out, "The folder to make, for init.from")->required();
   verb->add_flag("--overwrite", arguments->overwrite, "Replace an earlier one that stands there");

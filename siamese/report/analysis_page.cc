@@ -10,6 +10,7 @@
 #include "siamese/base/path_kind.h"
 #include "siamese/base/utf8.h"
 #include "siamese/io/atomic_file.h"
+#include "siamese/io/result_file.h"
 #include "siamese/report/analysis_charts.h"
 #include "siamese/report/assets.h"
 #include "siamese/report/page.h"
@@ -170,9 +171,7 @@ std::string analysis_page(const std::vector<DrawnAnalysis>& analyses) {
 }
 
 void write_analysis_page(const std::filesystem::path& file, const std::vector<DrawnAnalysis>& analyses) {
-  if (is_taken(file) && !(is_file(file) && io::read_file(file).find(kPageMark) != std::string::npos)) {
-    throw UsageError(file.string() + ": exists already and is no page of an analysis; choose another place");
-  }
+  io::check_result_file(file, "page of an analysis", io::holds_text(std::string(kPageMark)));
   io::write_file_atomic(file, analysis_page(analyses));
 }
 

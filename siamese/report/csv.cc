@@ -38,7 +38,7 @@ std::string results_csv(const std::vector<ResultGroup>& groups) {
     head.push_back(quoted(measure.name));
     head.push_back(quoted(measure.name + "_sd"));
   }
-  head.insert(head.end(), {"tokens_per_s", "samples_per_s"});
+  head.insert(head.end(), {"tokens_per_s", "samples_per_s", "stuck", "other_build"});
   std::string text = join(head, ",") + "\n";
   for (const ResultGroup& group : groups) {
     std::vector<std::string> row = {quoted(group.family),
@@ -56,6 +56,8 @@ std::string results_csv(const std::vector<ResultGroup>& groups) {
     }
     row.push_back(cell_of(group.tokens_per_s));
     row.push_back(cell_of(group.samples_per_s));
+    row.push_back(fmt::format("{}", group.stuck));
+    row.push_back(group.other_build ? "1" : "0");
     text += join(row, ",") + "\n";
   }
   return text;

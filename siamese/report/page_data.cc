@@ -17,6 +17,7 @@
 #include "siamese/report/page_numbers.h"
 #include "siamese/report/page_provenance.h"
 #include "siamese/report/page_results.h"
+#include "siamese/report/remarks.h"
 
 namespace siamese::report {
 
@@ -110,6 +111,7 @@ std::string page_data(const Collection& collection, const std::vector<ResultGrou
             {"name", collection.name},
             {"grids_left_out", collection.grids_left_out},
             {"builds_note", builds_note(collection)},
+            {"data_note", data_note(collection)},
             {"grid", {{"first", json::array()}, {"last", json::array()}}},
             {"runs", json::array()},
             {"groups", groups_object(groups, comparisons)},

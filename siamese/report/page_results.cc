@@ -9,6 +9,7 @@
 #include "siamese/report/headline.h"
 #include "siamese/report/page_families.h"
 #include "siamese/report/page_numbers.h"
+#include "siamese/report/remarks.h"
 
 namespace siamese::report {
 
@@ -152,6 +153,7 @@ std::string results_json(const Collection& collection, const std::vector<ResultG
               {"kind", "results"},
               {"sweep", collection.is_sweep},
               {"name", collection.name},
+              {"remarks", remarks(collection)},
               {"runs", json::array()},
               {"groups", groups_object(groups, comparisons)},
               {"comparisons", comparisons_object(groups, comparisons)}};

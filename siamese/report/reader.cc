@@ -43,10 +43,15 @@ RunRecord read_run_of_sweep(const fs::path& sweep, const std::string& dir,
                             const std::map<std::string, RunRecord>& recorded) {
   RunRecord run = read_run(sweep / dir);
   const auto line = recorded.find(dir);
-  if (has_ended(run) || line == recorded.end()) return run;
-  const bool begun = run.state != RunState::not_started;
+  if (line == recorded.end() || (has_ended(run) && run.notes.empty())) return run;
+  const char* const here = has_ended(run)                       ? "in the run folder here something is damaged"
+                           : run.state != RunState::not_started ? "the run folder here has not ended"
+                                                                : "no run folder here";
+  std::vector<std::string> notes = has_ended(run) ? std::move(run.notes) : std::vector<std::string>{};
   run = line->second;
-  run.notes = {begun ? "from the record; the run folder here has not ended" : "from the record; no run folder here"};
+  run.damaged = !notes.empty();
+  notes.insert(notes.begin(), std::string("from the record; ") + here);
+  run.notes = std::move(notes);
   return run;
 }
 
@@ -113,6 +118,7 @@ void read_info(const fs::path& folder, RunRecord& run) {
     if (info->seed) run.seed = static_cast<int64_t>(*info->seed);
     run.lr = info->lr;
     run.step_flops = info->step_flops;
+    run.data = info->data;
     run.stretches = runs::joined(info->stretches);
     run.builds = runs::builds_of(info->stretches);
   } catch (const Error& error) {
@@ -138,6 +144,7 @@ RunRecord read_run(const fs::path& folder) {
   read_or_note(read_evals, folder / io::kEvalFile, run);
   read_info(folder, run);
   read_config(folder / io::kConfigFile, run);
+  run.damaged = !run.notes.empty();
   run.dir = folder_name(folder);
   if (!run.metrics.step.empty()) run.step = std::max(run.step, run.metrics.step.back());
   run.variant = !run.label.empty() ? run.label : !run.scheme.empty() ? run.scheme : run.dir;

@@ -44,6 +44,7 @@ RunRecord run_of(const runs::RecordLine& line) {
   for (const auto& [key, text] : run.config) run.config_text += key + ": " + text + "\n";
   run.steps = planned_steps(run);
   run.family = family_of(run.config);
+  run.data = line.data;
   run.stretches = line.stretches;
   run.builds = runs::builds_of(line.stretches);
   const Measures measures = measures_of(summary.measures);

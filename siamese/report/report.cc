@@ -4,6 +4,7 @@
 #include "siamese/base/path_kind.h"
 #include "siamese/base/utf8.h"
 #include "siamese/io/atomic_file.h"
+#include "siamese/io/result_file.h"
 #include "siamese/io/run_dir.h"
 #include "siamese/report/aggregate.h"
 #include "siamese/report/assets.h"
@@ -15,6 +16,7 @@
 #include "siamese/report/page_data.h"
 #include "siamese/report/page_results.h"
 #include "siamese/report/reader.h"
+#include "siamese/report/remarks.h"
 #include "siamese/report/sample_grids.h"
 #include "siamese/report/sources.h"
 #include "siamese/report/summary.h"
@@ -47,15 +49,9 @@ std::string title_of(const Collection& collection) {
 }
 
 std::string summary_of(const Results& results) {
-  const std::string note = builds_note(results.collection);
-  return summary_markdown(results.groups, results.comparisons) + (note.empty() ? "" : "\n" + printable(note) + "\n");
-}
-
-// Somebody's file of that name is not ours to replace.
-void check_ours(const fs::path& path, std::string_view mark, const std::string& expected) {
-  if (path.empty() || !is_taken(path)) return;
-  if (is_file(path) && io::read_file(path).find(mark) != std::string::npos) return;
-  throw UsageError(path.string() + ": exists already and is no " + expected + "; choose another file");
+  std::string text = summary_markdown(results.groups, results.comparisons);
+  for (const std::string& line : remarks(results.collection)) text += "\n" + printable(line) + "\n";
+  return text;
 }
 
 std::string page_of(Results& results) {
@@ -68,14 +64,17 @@ void write_page(Results& results, const fs::path& page) { io::write_file_atomic(
 
 }  // namespace
 
-fs::path write_report(const ReportRequest& request) {
+fs::path write_report(const ReportRequest& request, std::vector<std::string>* said) {
   if (request.sources.empty()) throw UsageError("report: expected a run, a checkpoint or a sweep, got none");
   Results results = results_of(read_sources(request.sources));
+  if (said != nullptr) *said = remarks(results.collection);
   const bool in_its_folder = request.page.empty() && !results.collection.is_comparison;
   const fs::path beside = in_its_folder ? request.sources.front() : fs::path();
   const fs::path page = request.page.empty() ? beside / io::kReportFile : request.page;
-  if (!in_its_folder) check_ours(page, kPageMark, "page of a report");
-  check_ours(request.csv, kCsvStart, "table of a report");
+  io::check_result_file(page, "page of a report", io::holds_text(std::string(kPageMark)));
+  if (!request.csv.empty()) {
+    io::check_result_file(request.csv, "table of a report", io::holds_text(std::string(kCsvStart), kCsvStart.size()));
+  }
   write_page(results, page);
   if (!request.csv.empty()) io::write_file_atomic(request.csv, results_csv(results.groups));
   return page;
@@ -100,8 +99,10 @@ std::string results_line(const std::vector<fs::path>& sources) {
   return results_json(results.collection, results.groups, results.comparisons);
 }
 
-std::string results_csv(const std::vector<fs::path>& sources) {
-  return results_csv(results_of(read_sources(sources)).groups);
+std::string results_csv(const std::vector<fs::path>& sources, std::vector<std::string>* said) {
+  const Results results = results_of(read_sources(sources));
+  if (said != nullptr) *said = remarks(results.collection);
+  return results_csv(results.groups);
 }
 
 }  // namespace siamese::report

@@ -18,7 +18,8 @@ struct ReportRequest {
 
 // Writes the files, atomically, and returns the path of the page. DataError when a source is neither run, checkpoint
 // nor sweep. A file at `page` or `csv` that this did not write is refused (UsageError).
-std::filesystem::path write_report(const ReportRequest& request);
+// `said` gets what there is to know beside the results (remarks.h).
+std::filesystem::path write_report(const ReportRequest& request, std::vector<std::string>* said = nullptr);
 
 // Of one run or sweep, into its folder.
 std::filesystem::path write_report(const std::filesystem::path& run_or_sweep);
@@ -35,6 +36,6 @@ std::string summary_table(const std::filesystem::path& sweep);
 std::string results_line(const std::vector<std::filesystem::path>& sources);
 
 // The table as CSV (csv.h).
-std::string results_csv(const std::vector<std::filesystem::path>& sources);
+std::string results_csv(const std::vector<std::filesystem::path>& sources, std::vector<std::string>* said = nullptr);
 
 }  // namespace siamese::report

@@ -117,6 +117,8 @@ struct RunRecord {
   std::string config_text;
   std::vector<std::pair<std::string, std::string>> config;  // ("optim.lr", "0.002"), in file order
   std::vector<std::string> notes;
+  bool damaged = false;                  // something of its folder is missing here: the notes say what
+  runs::DataKey data;                    // empty: made by the engine, or not known
   std::vector<runs::Stretch> stretches;  // who made it, alike neighbours joined; none: not known
   std::vector<runs::Build> builds;       // the same, the programs alone
   bool other_build = false;              // another than most runs of its collection (builds.h)

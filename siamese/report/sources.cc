@@ -122,6 +122,14 @@ void name_by_config(const Members& members) {
   }
 }
 
+// The same folder, up to the same step: named twice it is no further seed. A copy elsewhere is told apart by its name.
+using Identity = std::tuple<std::string, std::string, int64_t>;
+Identity identity_of(const RunRecord& run) {
+  std::error_code error;
+  const std::string folder = run.folder.empty() ? run.dir : fs::weakly_canonical(run.folder, error).string();
+  return {folder, run.variant, run.step};
+}
+
 }  // namespace
 
 void tell_apart(std::vector<RunRecord>& runs) {
@@ -143,8 +151,11 @@ Collection read_sources(const std::vector<fs::path>& sources) {
   Collection all;
   all.is_sweep = true;  // drawn like one: a table, a legend, what differs
   all.is_comparison = true;
+  std::set<Identity> known;
   for (const fs::path& source : sources) {
-    for (RunRecord& run : read_source(source)) all.runs.push_back(std::move(run));
+    for (RunRecord& run : read_source(source)) {
+      if (known.insert(identity_of(run)).second) all.runs.push_back(std::move(run));
+    }
   }
   all.name = fmt::format("{} run{} compared", all.runs.size(), all.runs.size() == 1 ? "" : "s");
   tell_apart(all.runs);

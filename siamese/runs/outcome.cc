@@ -1,5 +1,6 @@
 #include "siamese/runs/outcome.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include <fmt/format.h>
@@ -41,10 +42,12 @@ Course read_course(const std::filesystem::path& run_dir, bool from_scratch) {
 
 std::string divergence(const Course& course) {
   if (!course.ends_finite) return fmt::format("not finite at its end, step {}", course.steps);
-  const bool long_enough = course.steps > static_cast<int64_t>(kLossWindow);
-  if (!course.from_scratch || !long_enough || !(course.train_loss > course.first_loss)) return "";
-  return fmt::format("loss {:.4g} at the end (mean of the last {} steps) is above the first, {:.4g}", course.train_loss,
-                     kLossWindow, course.first_loss);
+  const auto window = static_cast<int64_t>(kLossWindow);
+  const bool is_short = course.steps <= window;  // the first step is one of the last
+  const double most = is_short ? 2 * course.first_loss : course.first_loss;
+  if (!course.from_scratch || !(course.train_loss > most)) return "";
+  return fmt::format("loss {:.4g} at the end (mean of the last {} steps) is above {}the first, {:.4g}",
+                     course.train_loss, std::min(course.steps, window), is_short ? "twice " : "", course.first_loss);
 }
 
 bool starts_from_scratch(const config::Texts& config) {

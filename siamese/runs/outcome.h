@@ -1,7 +1,8 @@
 // The rule of "diverged" for a run that took all its steps, one for whoever trains and whoever reads:
 //   - its last step, or its last held-out loss, is not finite; or
 //   - it started from scratch and the mean loss of its last 50 steps is above the loss of its first step: it is worse
-//     than weights that were never trained. (A run that starts from trained weights may well end above them.)
+//     than weights that were never trained. (A run that starts from trained weights may well end above them.) A run of
+//     50 steps or fewer has hardly begun: there the mean of all steps has to be above twice the first loss.
 // A run that ends early because of non-finite steps in a row (train.max_skips) has diverged before this is asked.
 #pragma once
 
@@ -29,8 +30,7 @@ Course course_of(const std::vector<double>& losses, bool from_scratch);
 // That of a run in its directory, as far as its files can be read.
 Course read_course(const std::filesystem::path& run_dir, bool from_scratch);
 
-// Why it has diverged; "" when it has not. The second rule asks for more than kLossWindow steps, so that the first is
-// none of the last, and says nothing where a number is missing.
+// Why it has diverged; "" when it has not. The second rule says nothing where a number is missing.
 std::string divergence(const Course& course);
 
 // Whether a config names no checkpoint to start from.

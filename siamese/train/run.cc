@@ -156,6 +156,10 @@ RunResult resume_run(const fs::path& run_or_checkpoint, const RunHooks& hooks, b
   apply_engine(config.engine);
   Trainer trainer(config, begun, group_of(hooks));
   const std::string changed = begun ? trainer.resume_from(checkpoint, accept_changed_data) : "";
+  if (begun && trainer.state().step > config.train.steps) {
+    throw UsageError("train.steps: expected " + std::to_string(trainer.state().step) +
+                     " or more, which have been taken already, got " + std::to_string(config.train.steps));
+  }
   trainer.note_edits(edits);
   if (!overrides.empty()) io::write_file_atomic(dir / io::kConfigFile, config_text(config));
   if (!changed.empty() && hooks.observer != nullptr) hooks.observer->warned(changed + "; accepted");

@@ -139,6 +139,7 @@ void check_only_checkpoint(const fs::path& folder) {
 }
 
 void check_free(const fs::path& dir, bool overwrite) {
+  if (dir.empty()) throw UsageError("the run directory (--out): expected a path, got ''");
   if (!is_taken(dir)) return;
   if (!is_folder(dir)) {
     throw UsageError(fmt::format("{}: expected a folder for the run, got {}", dir.string(),

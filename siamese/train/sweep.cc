@@ -13,6 +13,7 @@
 #include "siamese/io/atomic_file.h"
 #include "siamese/io/directory_lock.h"
 #include "siamese/io/json_lines.h"
+#include "siamese/io/result_file.h"
 #include "siamese/io/run_dir.h"
 #include "siamese/runs/sweep_file.h"
 #include "siamese/train/config_keys.h"
@@ -56,6 +57,15 @@ bool is_held(const fs::path& dir) {
   }
 }
 
+// Where both are known: what the run was trained on, and what its config names now.
+bool has_other_data(const PlannedRun& run, const fs::path& dir, DataKeys& data) {
+  runs::Notes notes;
+  const auto info = runs::read_run_file(dir, &notes);
+  if (!info || info->data.empty()) return false;
+  const runs::DataKey& now = data.of(run.config);
+  return !now.empty() && now != info->data;
+}
+
 runs::RecordLine named_as(runs::RecordLine line, const PlannedRun& run) {
   line.dir = run.dir;
   line.variant = run.variant;
@@ -67,7 +77,7 @@ runs::RecordLine named_as(runs::RecordLine line, const PlannedRun& run) {
 Sweep::Sweep(SweepPlan plan, SweepOptions options) : plan_(std::move(plan)), options_(std::move(options)) {
   if (options_.record.empty()) return;
   for (const auto name : {io::kRecordedFile, io::kSweepFile, io::kReportFile}) {
-    if (fs::weakly_canonical(options_.record) != fs::weakly_canonical(options_.out / name)) continue;
+    if (!io::same_place(options_.record, options_.out / name)) continue;
     throw UsageError("--record: " + options_.record.string() + " is what the sweep itself writes into " +
                      options_.out.string() + "; choose another file");
   }
@@ -84,6 +94,12 @@ void Sweep::check() {
     if (is_another_run(run)) {
       throw UsageError((options_.out / run.dir).string() +
                        ": was run with another config than the sweep now asks for; choose another --out or remove it");
+    }
+    if (!options_.fresh && has_ended(run_status(options_.out / run.dir)) && !find(run) &&
+        has_other_data(run, options_.out / run.dir, data_)) {
+      throw UsageError((options_.out / run.dir).string() +
+                       ": was trained on other data than its config names now; choose another --out, or --fresh " +
+                       "trains it again");
     }
   }
   check_data();
@@ -129,9 +145,12 @@ std::vector<RunStanding> Sweep::standings() {
     if (const auto line = find(run)) {
       standings.push_back({Standing::recorded, "recorded: " + result_text(line->summary)});
     } else if (has_ended(status) && !has_ended_here(run)) {
-      standings.push_back({Standing::to_do, fmt::format("to do: {} here, by another build", enum_text(*status))});
+      standings.push_back(
+          {Standing::to_do, fmt::format("to do: {} here, by another build or on other data", enum_text(*status))});
     } else if (has_ended(status)) {
       standings.push_back({Standing::ended_here, fmt::format("{} here", enum_text(*status))});
+    } else if (status && !counts(run)) {
+      standings.push_back({Standing::to_do, "to do: begun here, by another build or on other data"});
     } else if (status) {
       standings.push_back({Standing::begun_here, "to do: begun here"});
     } else {
@@ -221,9 +240,13 @@ std::optional<runs::RecordLine> Sweep::find(const PlannedRun& run) {
   return record_ ? record_->find(run.config) : std::nullopt;
 }
 
-bool Sweep::has_ended_here(const PlannedRun& run) const {
+bool Sweep::counts(const PlannedRun& run) {
   const fs::path dir = options_.out / run.dir;
-  return has_ended(run_status(dir)) && (!options_.fresh || is_of_this_build(dir));
+  return !options_.fresh || (is_of_this_build(dir) && !has_other_data(run, dir, data_));
+}
+
+bool Sweep::has_ended_here(const PlannedRun& run) {
+  return has_ended(run_status(options_.out / run.dir)) && counts(run);
 }
 
 std::optional<std::string> Sweep::left_as_it_is(const PlannedRun& run) {
@@ -300,7 +323,8 @@ void Sweep::throw_failures() const {
 RunResult train_planned(const PlannedRun& run, const fs::path& dir, const RunHooks& hooks, bool fresh) {
   try {
     const auto status = run_status(dir);
-    const bool again = fresh && has_ended(status) && !is_of_this_build(dir);
+    DataKeys data;
+    const bool again = fresh && status && !(is_of_this_build(dir) && !has_other_data(run, dir, data));
     if (!status || again) return start_run(run.config, dir, again, run.variant, hooks);
     const std::string wanted = config_text(kept_config(run.config));
     if (io::read_file(dir / io::kConfigFile) != wanted) {

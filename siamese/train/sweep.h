@@ -27,7 +27,7 @@ struct SweepOptions {
   std::filesystem::path out;
   std::filesystem::path record;  // empty: none
   int64_t jobs = 1;
-  bool fresh = false;  // what another build recorded or trained counts as to do
+  bool fresh = false;  // what another build recorded or trained, or was trained on other data, counts as to do
   size_t first = 0;    // the run to begin with, the others follow in turn: for several processes on one sweep
 };
 
@@ -82,8 +82,10 @@ class Sweep {
   bool is_another_run(const PlannedRun& run);
   // nullopt: to be trained. Otherwise why it is left as it is.
   std::optional<std::string> left_as_it_is(const PlannedRun& run);
-  // Whether a run ended in its folder, and by a build that counts.
-  bool has_ended_here(const PlannedRun& run) const;
+  // Whether what stands in its folder is not to be trained again, because it is by another build or of other data.
+  bool counts(const PlannedRun& run);
+  // Whether a run ended in its folder, and counts.
+  bool has_ended_here(const PlannedRun& run);
   void tidy_ended(const PlannedRun& run, const SweepHooks& hooks) const;
   RunResult train_in_turn(const SweepHooks& hooks);
   void note_end(const PlannedRun& run);
@@ -101,11 +103,12 @@ class Sweep {
   SweepPlan plan_;
   SweepOptions options_;
   std::optional<SweepRecord> record_;
+  DataKeys data_;
   std::vector<Failure> failures_;
 };
 
 // Trains one planned run in `dir`, or goes on with what stands there: what a worker does. A run that diverges is
-// `diverged`, not an error. `fresh`: one that another build ended there is replaced.
+// `diverged`, not an error. `fresh`: what another build made there, or was trained on other data, is replaced.
 RunResult train_planned(const PlannedRun& run, const std::filesystem::path& dir, const RunHooks& hooks,
                         bool fresh = false);
 

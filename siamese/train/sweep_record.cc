@@ -60,6 +60,18 @@ bool is_of_this_build(const fs::path& run_dir) {
   return info && is_of_this_build(info->stretches);
 }
 
+const runs::DataKey& DataKeys::of(const RunConfig& planned) {
+  const std::string section = config::to_yaml(config::print(planned.data));
+  const auto found = known_.find(section);
+  if (found != known_.end()) return found->second;
+  runs::DataKey key;
+  try {
+    key = data_key(data::identity_of(planned.data));
+  } catch (const DataError&) {  // not here: then the paths count
+  }
+  return known_.emplace(section, key).first->second;
+}
+
 SweepRecord::SweepRecord(fs::path file, Lines lines) : file_(std::move(file)), lines_(lines) {
   // The file is replaced as a whole: behind a link that has to be the one it leads to.
   std::error_code error;
@@ -146,18 +158,6 @@ const SweepRecord::Entry* SweepRecord::counted_about(const Key& key) const {
   return nullptr;
 }
 
-const runs::DataKey& SweepRecord::data_of(const RunConfig& planned) {
-  const std::string section = config::to_yaml(config::print(planned.data));
-  const auto found = data_.find(section);
-  if (found != data_.end()) return found->second;
-  runs::DataKey key;
-  try {
-    key = data_key(data::identity_of(planned.data));
-  } catch (const DataError&) {  // not here: then the paths count
-  }
-  return data_.emplace(section, key).first->second;
-}
-
 std::vector<runs::RecordLine> SweepRecord::lines() {
   refresh();
   std::vector<runs::RecordLine> lines;
@@ -169,7 +169,7 @@ std::vector<runs::RecordLine> SweepRecord::lines() {
 
 std::optional<runs::RecordLine> SweepRecord::find(const RunConfig& planned) {
   refresh();
-  const Entry* const entry = counted_about(key_of(result_config(planned), data_of(planned)));
+  const Entry* const entry = counted_about(key_of(result_config(planned), data_.of(planned)));
   if (entry == nullptr) return std::nullopt;
   runs::RecordLine line = entry->line;
   fill_in_facts(planned, line);

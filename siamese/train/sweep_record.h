@@ -29,6 +29,15 @@ runs::RecordLine record_line(const std::string& sweep, const PlannedRun& run, co
 bool is_of_this_build(const std::vector<runs::Stretch>& stretches);
 bool is_of_this_build(const std::filesystem::path& run_dir);
 
+// What the data of planned runs hold, files hashed once; empty where they are not here, or made by the engine.
+class DataKeys {
+ public:
+  const runs::DataKey& of(const RunConfig& planned);
+
+ private:
+  std::map<std::string, runs::DataKey> known_;  // by the data section
+};
+
 // The file. Several processes may read and add at once: whoever adds holds a lock on the file's folder and looks at
 // the file again first. A line that cannot be understood is a DataError: what was measured is not dropped in silence.
 class SweepRecord {
@@ -77,15 +86,13 @@ class SweepRecord {
   // In order.
   std::vector<const Entry*> entries_about(const Key& key) const;
   const Entry* counted_about(const Key& key) const;
-  const runs::DataKey& data_of(const RunConfig& planned);
-
   std::filesystem::path file_;
   Lines lines_;
   std::string text_;
   Stamp stamp_;  // of the file that `text_` is from
   std::vector<Entry> entries_;
   std::unordered_map<std::string, std::vector<size_t>> by_config_;
-  std::map<std::string, runs::DataKey> data_;  // by the data section: files are hashed once
+  DataKeys data_;
 };
 
 }  // namespace siamese::train

@@ -175,6 +175,7 @@ class ReportInABrowser(unittest.TestCase):
         page = self.open(WIDE)
         choice = "card('Loss').querySelector('[aria-label=\"Loss against\"]')"
         names = page.ask(f"{choice} ? [...{choice}.querySelectorAll('button')].map(one => one.textContent) : []")
+        self.assertLessEqual({"Steps", "Tokens"}, set(names))
         labels = set()
         for name in names:
             box = page.ask(f"place(button({choice}, {name!r}))")
@@ -182,6 +183,16 @@ class ReportInABrowser(unittest.TestCase):
             self.assertTrue(page.ask("lines('Loss').length > 0"), name)
             labels.add(tuple(page.ask("ticks('Loss')")))
         self.assertEqual(len(labels), len(names))
+
+    def test_the_final_loss_is_drawn_against_the_rate(self):
+        page = self.open(WIDE, "stability/report.html")
+        title = "Final validation loss by learning rate"
+        self.assertGreater(page.ask(f"lines({title!r}).length"), 1)
+        self.assertTrue({"0.003", "0.01", "0.03"} <= set(page.ask(f"ticks({title!r})")), page.ask(f"ticks({title!r})"))
+        before = page.ask(f"lines({title!r})")
+        box = page.ask(f"place(button(card({title!r}).querySelector('[aria-label=\"Vertical axis\"]'), 'Linear'))")
+        page.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+        self.assertNotEqual(page.ask(f"lines({title!r})"), before)
 
     def test_variants_are_switched_off_and_on(self):
         page = self.open(WIDE)

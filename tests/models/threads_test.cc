@@ -60,6 +60,20 @@ TEST(Threads, EverySchemeAtOddShapes) {
   }
 }
 
+TEST(Threads, ElementWiseNormsAtOddShapes) {
+  for (const Family family : all_families()) {
+    for (const nn::NormKind kind : {nn::NormKind::dyt, nn::NormKind::derf}) {
+      ModelConfig config = small_family(family, "siamese");
+      config.blocks = 2;
+      config.norm = kind;
+      resolve(config, {});
+      fused_and_plain([&](const std::string& mode) {
+        expect_same_pass(config, 5, case_name(family, std::string(enum_text(kind))) + mode);
+      });
+    }
+  }
+}
+
 // Past 32768 elements ATen shares its loops.
 TEST(Threads, EveryFamilyPastTheSizeWhereLoopsAreShared) {
   for (const Family family : all_families()) {

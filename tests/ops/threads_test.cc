@@ -19,6 +19,7 @@
 #include "siamese/ops/mode.h"
 #include "siamese/ops/modulate.h"
 #include "siamese/ops/norm.h"
+#include "siamese/ops/pointwise_norm.h"
 #include "siamese/ops/product.h"
 #include "siamese/ops/reduce.h"
 #include "siamese/ops/rope.h"
@@ -221,6 +222,10 @@ TEST(Threads, Rows) {
     const std::string shape = text({rows, cols});
     check("rms_norm " + shape, {x, gain}, [](const List& v) { return rms_norm(v[0], v[1], 1e-5); });
     check("layer_norm " + shape, {x, gain, bias}, [](const List& v) { return layer_norm(v[0], v[1], v[2], 1e-5); });
+    for (const PointwiseFunction function : {PointwiseFunction::tanh, PointwiseFunction::erf}) {
+      check("pointwise_norm " + shape, {x, floats({1}, 4), floats({1}, 5), gain, bias},
+            [&](const List& v) { return pointwise_norm(function, v[0], v[1], v[2], v[3], v[4]); });
+    }
     check("fixed_sum " + shape, {x}, [](const List& v) { return fixed_sum(v[0]); });
     const at::Tensor wide = floats({rows, 2 * cols}, 1);
     for (const Activation kind : {Activation::swiglu, Activation::gelu, Activation::gelu_tanh}) {

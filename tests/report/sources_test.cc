@@ -71,6 +71,8 @@ TEST_F(SourcesTest, WhatDiffersInMoreThanTheSeedIsToldApart) {
   fs::copy(narrow, root_ / "copy", fs::copy_options::recursive);
   EXPECT_EQ(variants({narrow, root_ / "copy"}),
             (std::set<std::string>{"pre (" + narrow.string() + ")", "pre (" + (root_ / "copy").string() + ")"}));
+  // Nor is one that is named twice, whatever the name.
+  EXPECT_EQ(read_sources({narrow, narrow / "", root_ / "." / "narrow"}).runs.size(), 1u);
   // Many differences would make a long name.
   const auto other = run_with("other", {.seed = 4}, "extra: {width: 1, depth: 2, a: 1, b: 1}\n");
   EXPECT_EQ(variants({narrow, other}),

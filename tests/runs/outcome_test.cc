@@ -36,7 +36,12 @@ TEST(Outcome, AboveTheFirstLossFromScratch) {
   EXPECT_EQ(judged(losses(3, 2, 51)), "");
   EXPECT_EQ(judged(losses(3.37, 2.5e12, 300)),
             "loss 2.5e+12 at the end (mean of the last 50 steps) is above the first, 3.37");
-  EXPECT_EQ(judged(losses(3, 2.5e12, 50)), "");  // the first step would be one of the last 50
+  // The first step is one of the last 50: hardly begun, unless it explodes.
+  EXPECT_EQ(judged(losses(3, 5, 50)), "");
+  EXPECT_EQ(judged(losses(3, 2.5e12, 50)),
+            "loss 2.45e+12 at the end (mean of the last 50 steps) is above twice the first, 3");
+  EXPECT_EQ(judged(losses(3, 9e12, 3)), "loss 6e+12 at the end (mean of the last 3 steps) is above twice the first, 3");
+  EXPECT_EQ(judged({3}), "");
   EXPECT_EQ(judged(losses(3, 3.1, 300), /*from_scratch=*/false), "");
 }
 

@@ -53,6 +53,7 @@ function resultsTable(family) {
   if (family.groups.some((group) => group.partial && group.val_loss.count)) note.push(" * no run has finished yet: latest so far.");
   if (averagedWords(family)) note.push(` ${averagedWords(family)}`);
   if (DATA.builds_note) note.push(` ${DATA.builds_note}.`);
+  if (DATA.data_note) note.push(` ${DATA.data_note}.`);
   return el("div", { class: "card" }, el("div", { class: "card-head" }, el("div", {}, el("h3", {}, "Final results"))),
     sortableTable(columns, family.groups, null, (group) => group === best), el("div", { class: "chart-note" }, el("p", {}, note)));
 }
