@@ -238,7 +238,8 @@ void add_sweep(CLI::App& app, int& exit_code) {
       ->check(CLI::Range(0, 1024));
   verb->add_flag("--dry-run", arguments->dry_run,
                  "List the runs, what became of them and how long the rest will take; train and write nothing");
-  verb->add_flag("--fresh", arguments->fresh, "Train again what another build of this program made, or what was trained on other data");
+  verb->add_flag("--fresh", arguments->fresh,
+                 "Train again what another build of this program made, or what was trained on other data");
   verb->add_flag("--quiet", arguments->quiet, "No progress");
   verb->add_option("--worker", arguments->worker)->group("");
   verb->add_option("--plan", arguments->plan)->group("");

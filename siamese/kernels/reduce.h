@@ -1,6 +1,6 @@
 // Sums of a flat float array, accumulated in double: gradient norms, partial sums; and of the columns of a matrix, in
-// float: gradients of biases. The result depends on the range (to the last bits), so a caller that wants the same bits at
-// any thread count sums the parts of a Partition (siamese/kernels/partition.h) and adds them in order.
+// float: gradients of biases. The result depends on the range (to the last bits), so a caller that wants the same bits
+// at any thread count sums the parts of a Partition (siamese/kernels/partition.h) and adds them in order.
 #pragma once
 
 #include <cstdint>

@@ -26,7 +26,8 @@ void add_weight_gradient(const at::Tensor& gradient, const at::Tensor& dy, const
 // The same, added to `into`, or to zeros of its own where that is undefined; returned.
 at::Tensor weight_gradient(const at::Tensor& into, const at::Tensor& dy, const at::Tensor& x);
 
-// a b + bias in tiles cut by its shape alone, each a library's product on one thread: how MKL does a large product here.
+// a b + bias in tiles cut by its shape alone, each a library's product on one thread: how MKL does a large product
+// here.
 at::Tensor multiply_in_tiles(const at::Tensor& a, const at::Tensor& b, const at::Tensor& bias = {});
 
 // x as a matrix: every dimension but the last counts rows. A view where x is dense.

@@ -149,7 +149,8 @@ TEST(ImageBatches, RandomImagesAreInRange) {
   const Batch batch = open_batches(config, Split::train, shape, 3)->batch(9, 50);
   ASSERT_EQ(std::ssize(batch.images), 50 * 100);
   for (const float value : batch.images) EXPECT_TRUE(value >= -1 && value <= 1);
-  EXPECT_EQ(std::set<float>(batch.images.begin(), batch.images.end()).size(), 256U);  // those of 8 bits, and all of them
+  EXPECT_EQ(std::set<float>(batch.images.begin(), batch.images.end()).size(),
+            256U);  // those of 8 bits, and all of them
   std::set<int64_t> labels(batch.labels.begin(), batch.labels.end());
   EXPECT_EQ(*labels.begin(), 0);
   EXPECT_EQ(*labels.rbegin(), 6);
