@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 
 #include "siamese/base/check.h"
+#include "siamese/base/utf8.h"
 #include "siamese/cli/verbs.h"
 #include "siamese/report/event_files.h"
 #include "siamese/report/report.h"
@@ -42,9 +43,9 @@ void run(const Arguments& arguments) {
     std::printf("%s", report::results_csv(request.sources).c_str());
     return;
   }
-  std::printf("%s\n", page.c_str());
-  if (!request.csv.empty()) std::printf("%s\n", request.csv.c_str());
-  if (!arguments.tensorboard.empty()) std::printf("%s\n", arguments.tensorboard.c_str());
+  std::printf("%s\n", printable(page.string()).c_str());
+  if (!request.csv.empty()) std::printf("%s\n", printable(request.csv.string()).c_str());
+  if (!arguments.tensorboard.empty()) std::printf("%s\n", printable(arguments.tensorboard).c_str());
 }
 
 }  // namespace report_verb
