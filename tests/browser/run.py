@@ -295,7 +295,7 @@ class ReportInABrowser(unittest.TestCase):
         self.assertEqual(len({min(look) for look in looks.values()}), len(looks), looks)
 
     def test_every_chart_is_saved_as_a_file(self):
-        for file, chart, keys in (("page.html", "Loss", ["pre \u00b7 train", "wide \u00b7 val"]), ("pre/report.html", "Over depth and time: Gradient norm", ["log scale"]),
+        for file, chart, keys in (("page.html", "Loss", ["pre \u00b7 0.002 \u00b7 train", "siamese \u00b7 0.005 \u00b7 val"]), ("pre/report.html", "Over depth and time: Gradient norm", ["log scale"]),
                                   ("both/analysis.html", "Norm: siamese", ["X", "Y"]), ("both/analysis.html", "Linear CKA: pre", ["0", "1", "site (depth)", "close"])):
             page = self.open(WIDE, file)
             page.ask("window.saved = []; URL.createObjectURL = blob => { saved.push(blob.text()); return 'data:,'; }; HTMLAnchorElement.prototype.click = () => {}")
