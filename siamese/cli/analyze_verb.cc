@@ -1,6 +1,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <memory>
+#include <utility>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -96,12 +97,21 @@ report::DrawnAnalysis analysis_of(const std::string& source, const Arguments& ar
   return analyze_run(source, arguments, folder);
 }
 
-void compare(const Arguments& arguments) {
+void compare(Arguments arguments) {
+  if (arguments.run.find('=') != std::string::npos && !is_taken(arguments.run)) {
+    arguments.overrides.insert(arguments.overrides.begin(), std::exchange(arguments.run, ""));  // no RUN goes before it
+  }
   if (!arguments.run.empty()) {
     throw UsageError("--compare: expected it without another RUN, got " + arguments.run);
   }
   std::vector<report::DrawnAnalysis> analyses;
-  for (const std::string& source : arguments.compare) analyses.push_back(analysis_of(source, arguments));
+  for (const std::string& source : arguments.compare) {
+    analyses.push_back(analysis_of(source, arguments));
+    report::check_one_family(analyses);
+  }
+  if (const std::string said = report::unlike(analyses); !said.empty()) {
+    std::fprintf(stderr, "siamese: %s\n", said.c_str());
+  }
   const fs::path folder = arguments.out.empty() ? fs::path(".") : fs::path(arguments.out);
   io::make_directory(folder);
   const fs::path page = arguments.out.empty() ? fs::path(runs::kAnalysisPage) : folder / runs::kAnalysisPage;

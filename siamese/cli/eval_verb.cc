@@ -69,8 +69,8 @@ void print_evaluation(const eval::Evaluation& result, const train::LoadedModel& 
     std::printf("%s\n", eval::to_json(result).c_str());
     return;
   }
-  std::printf("%s: %s, step %lld\n", loaded.checkpoint.c_str(), loaded.config.model.residual.c_str(),
-              static_cast<long long>(loaded.step));
+  std::printf("%s: %s, step %lld\n", printable(loaded.checkpoint.string()).c_str(),
+              loaded.config.model.residual.c_str(), static_cast<long long>(loaded.step));
   std::printf("%s, %s\n", result.loss_text().c_str(), result.measures_text().c_str());
   if (!result.groups.empty()) {
     std::printf("%s", accuracy_table(result).c_str());

@@ -47,9 +47,9 @@ void run(const Arguments& arguments) {
     std::printf("%s", report::results_csv(request.sources).c_str());
     return;
   }
-  std::printf("%s\n", page.c_str());
-  if (!request.csv.empty()) std::printf("%s\n", request.csv.c_str());
-  if (!arguments.tensorboard.empty()) std::printf("%s\n", arguments.tensorboard.c_str());
+  std::printf("%s\n", printable(page.string()).c_str());
+  if (!request.csv.empty()) std::printf("%s\n", printable(request.csv.string()).c_str());
+  if (!arguments.tensorboard.empty()) std::printf("%s\n", printable(arguments.tensorboard).c_str());
 }
 
 }  // namespace report_verb

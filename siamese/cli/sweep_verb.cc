@@ -200,7 +200,8 @@ int train_all(train::Sweep& sweep, const Arguments& arguments, const fs::path& o
     return exit_code_of(result);
   }
   report::write_report(out);
-  std::printf("%s\nreport: %s\n", report::summary_table(out).c_str(), (out / io::kReportFile).c_str());
+  std::printf("%s\nreport: %s\n", report::summary_table(out).c_str(),
+              printable((out / io::kReportFile).string()).c_str());
   return 0;
 }
 

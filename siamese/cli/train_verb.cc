@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include "siamese/base/utf8.h"
 #include "siamese/cli/paths.h"
 #include "siamese/cli/progress.h"
 #include "siamese/cli/signals.h"
@@ -16,10 +17,10 @@ namespace {
 
 int finish(const train::RunResult& result, const std::string& run_dir, bool json) {
   if (result.status == train::RunStatus::stopped) {
-    std::fprintf(stderr, "%s; go on with: siamese resume %s\n", stopped_text(result), run_dir.c_str());
+    std::fprintf(stderr, "%s; go on with: siamese resume %s\n", stopped_text(result), printable(run_dir).c_str());
     return exit_code_of(result);
   }
-  if (!json) std::printf("finished %s\n", run_dir.c_str());
+  if (!json) std::printf("finished %s\n", printable(run_dir).c_str());
   return 0;
 }
 

@@ -45,6 +45,35 @@ DepthChart chart(const Analyses& analyses, DepthChart about,
   return about;
 }
 
+// The loss of the same samples with nothing changed, from the first to the last place that has a line.
+void add_unchanged(const AnalysisRecord& analysis, std::vector<DepthLine>& lines) {
+  if (lines.empty() || !std::isfinite(analysis.changed_loss)) return;
+  std::vector<double> places;
+  for (const DepthLine& line : lines) places.insert(places.end(), line.x.begin(), line.x.end());
+  std::sort(places.begin(), places.end());
+  places.erase(std::unique(places.begin(), places.end()), places.end());
+  lines.push_back({std::string(kUnchanged), places, std::vector<double>(places.size(), analysis.changed_loss)});
+}
+
+DepthChart beside_unchanged(const Analyses& analyses, DepthChart chart) {
+  for (size_t i = 0; i < analyses.size(); ++i) add_unchanged(analyses[i], chart.panels[i]);
+  return chart;
+}
+
+// The most streams at a place.
+size_t most_streams(const AnalysisRecord& analysis) {
+  size_t most = 0;
+  for (const PlaceAnalysis& place : analysis.places) most = std::max(most, place.streams.size());
+  return most;
+}
+
+// What is measured of few streams only: said where somebody has more, or their lines would end without a reason.
+std::string lead_where_many(const Analyses& analyses, const std::string& lead, size_t limit, const char* words) {
+  const bool many = std::any_of(analyses.begin(), analyses.end(),
+                                [limit](const AnalysisRecord& analysis) { return most_streams(analysis) > limit; });
+  return many ? lead + ". " + words : lead;
+}
+
 double depth(const PlaceAnalysis& place) { return static_cast<double>(place.index); }
 
 // A number of every stream at every place.
@@ -74,6 +103,7 @@ DepthChart of_branches(const Analyses& analyses, DepthChart about, const BranchN
 DepthChart of_lenses(const Analyses& analyses, DepthChart about,
                      const std::function<double(const runs::LensRecord&)>& number) {
   about.x_label = "site (depth)";
+  about.lead = lead_where_many(analyses, about.lead, 8, "Places with more than 8 streams: only all of them together");
   return chart(analyses, std::move(about), [&](const AnalysisRecord& analysis, Lines& lines) {
     for (const PlaceAnalysis& place : analysis.places) {
       for (const StreamAnalysis& stream : place.streams) {
@@ -139,16 +169,17 @@ DepthSection lenses(const Analyses& all) {
 }
 
 DepthChart ranges(const Analyses& all) {
-  return chart(all,
-               {.title = "Blocks left out",
-                .lead = "Held-out loss without 1, 2, 4 ... consecutive blocks, by the first of them",
-                .x_label = "first block left out"},
-               [](const AnalysisRecord& analysis, Lines& lines) {
-                 for (const runs::RangeAnalysis& range : analysis.ranges) {
-                   const std::string name = std::to_string(range.blocks) + (range.blocks > 1 ? " blocks" : " block");
-                   lines.add(name, static_cast<double>(range.first), range.loss);
-                 }
-               });
+  return beside_unchanged(
+      all, chart(all,
+                 {.title = "Blocks left out",
+                  .lead = "Held-out loss without 1, 2, 4 ... consecutive blocks, by the first of them",
+                  .x_label = "first block left out"},
+                 [](const AnalysisRecord& analysis, Lines& lines) {
+                   for (const runs::RangeAnalysis& range : analysis.ranges) {
+                     const std::string name = std::to_string(range.blocks) + (range.blocks > 1 ? " blocks" : " block");
+                     lines.add(name, static_cast<double>(range.first), range.loss);
+                   }
+                 }));
 }
 
 DepthSection pruning(const Analyses& all) {
@@ -160,15 +191,23 @@ DepthSection pruning(const Analyses& all) {
           if (place.branch) lines.add(place.kind, depth(place), place.branch->loss_without);
         }
         for (const PlaceAnalysis& place : analysis.places) {
-          lines.add("nothing left out", depth(place), analysis.changed_loss);
+          lines.add(std::string(kUnchanged), depth(place), analysis.changed_loss);
         }
       });
   return {"pruning", "Left out", {sublayers, ranges(all)}};
 }
 
 DepthSection use(const Analyses& all) {
+  const auto cut = [&](const char* title, const char* lead, double StreamAnalysis::*number) {
+    const std::string said = lead_where_many(all, lead, 4, "Of the first four streams");
+    return beside_unchanged(all, of_streams(all, {.title = title, .lead = said},
+                                            [number](const StreamAnalysis& stream) { return stream.*number; }));
+  };
   const DepthChart angles =
-      chart(all, {.title = "Cosine between streams", .lead = "Mean over tokens", .x_label = "site (depth)"},
+      chart(all,
+            {.title = "Cosine between streams",
+             .lead = lead_where_many(all, "Mean over tokens", 8, "Places with more than 8 streams are left out"),
+             .x_label = "site (depth)"},
             [](const AnalysisRecord& analysis, Lines& lines) {
               for (const PlaceAnalysis& place : analysis.places) {
                 for (const runs::PairAnalysis& pair : place.pairs) {
@@ -184,26 +223,26 @@ DepthSection use(const Analyses& all) {
        of_streams(all, {.title = "Weight", .lead = "That the scheme itself gives to each stream at a read"},
                   [](const StreamAnalysis& stream) { return stream.weight; }),
        angles,
-       of_streams(all, {.title = "Zeroed", .lead = "Held-out loss with zeros in place of the stream from here on"},
-                  [](const StreamAnalysis& stream) { return stream.loss_zeroed; }),
-       of_streams(all, {.title = "Held", .lead = "Held-out loss with the stream held from here on"},
-                  [](const StreamAnalysis& stream) { return stream.loss_frozen; }),
+       cut("Zeroed", "Held-out loss with zeros in place of the stream from here on", &StreamAnalysis::loss_zeroed),
+       cut("Held", "Held-out loss with the stream held from here on", &StreamAnalysis::loss_frozen),
        of_branches(all, {.title = "Mixing", .lead = "Distance of the mixing of streams from leaving them alone"},
                    {{"distance", [](const auto& branch) { return branch.mix_distance; }}})}};
 }
 
 DepthSection attention(const Analyses& all) {
-  return {
-      "attention",
-      "Attention",
-      {of_branches(all,
-                   {.title = "Weight on the first and the largest token",
-                    .lead = "Mean over heads and over the tokens that see it; the largest is the one with the "
-                            "largest value of any stream there"},
-                   {{"first token", [](const auto& branch) { return branch.sink_first; }},
-                    {"largest token", [](const auto& branch) { return branch.sink_largest; }}}),
-       of_branches(all, {.title = "Heads with a sink", .lead = "Share whose weight on the first token is above 0.3"},
-                   {{"share of heads", [](const auto& branch) { return branch.sink_rate; }}})}};
+  return {"attention",
+          "Attention",
+          {of_branches(all,
+                       {.title = "Weight on the first and the largest token",
+                        .lead = "Mean over heads and over the tokens that see it; the largest is the one with the "
+                                "largest value of any stream there"},
+                       {{"first token", [](const auto& branch) { return branch.sink_first; }},
+                        {"largest token", [](const auto& branch) { return branch.sink_largest; }}}),
+           of_branches(all,
+                       {.title = "Heads with a sink",
+                        .lead = "Share whose weight on the first token is above 0.3",
+                        .from_zero = true},
+                       {{"share of heads", [](const auto& branch) { return branch.sink_rate; }}})}};
 }
 
 DepthSection depth_of(const Analyses& all) {

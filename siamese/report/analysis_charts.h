@@ -2,11 +2,15 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "siamese/runs/analysis_record.h"
 
 namespace siamese::report {
+
+// The name of the line that changed losses are held against.
+inline constexpr std::string_view kUnchanged = "nothing changed";
 
 struct DepthLine {
   std::string name;
@@ -18,6 +22,7 @@ struct DepthChart {
   std::string x_label;
   bool log = false;
   bool points = false;                         // without lines between them
+  bool from_zero = false;                      // no value lies below
   std::vector<std::vector<DepthLine>> panels;  // of each analysis; empty: it has no such numbers
 
   bool empty() const;

@@ -1,6 +1,7 @@
 #include "siamese/report/analysis_maps.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace siamese::report {
 
@@ -16,6 +17,11 @@ MapPanel panel_of(const std::vector<runs::AnalysisArray>& arrays, const std::str
   const size_t step = array->values.size() / static_cast<size_t>(panel.rows * panel.columns);
   for (size_t i = 0; i < array->values.size(); i += step) panel.values.push_back(array->values[i]);
   return panel;
+}
+
+// Some cells are none: streams that are not there yet.
+bool has_gaps(const MapPanel& panel) {
+  return std::any_of(panel.values.begin(), panel.values.end(), [](double value) { return std::isnan(value); });
 }
 
 }  // namespace maps_detail
@@ -66,6 +72,8 @@ std::vector<DepthMap> analysis_maps(const std::vector<DrawnAnalysis>& analyses) 
     for (const DrawnAnalysis& analysis : analyses) {
       map.panels.push_back(maps_detail::panel_of(analysis.arrays, source.array, source.dimensions));
     }
+    map.by_row =
+        map.column == MapAxis::stream && std::any_of(map.panels.begin(), map.panels.end(), maps_detail::has_gaps);
     const bool empty =
         std::all_of(map.panels.begin(), map.panels.end(), [](const auto& panel) { return panel.rows == 0; });
     if (!empty) maps.push_back(std::move(map));

@@ -29,6 +29,7 @@ struct DepthMap {
   std::string section;  // id of the one it is drawn in
   std::string title, lead;
   MapAxis row = MapAxis::place, column = MapAxis::place;
+  bool by_row = false;           // each row from 0 to its own largest: rows of few streams have larger weights
   std::vector<MapPanel> panels;  // of each analysis
 };
 

@@ -33,8 +33,8 @@ json chart_object(const DepthChart& chart) {
     for (const DepthLine& line : panel) lines.push_back(line_object(line));
     panels.push_back(std::move(lines));
   }
-  return {{"title", chart.title}, {"lead", chart.lead},     {"x_label", chart.x_label},
-          {"log", chart.log},     {"points", chart.points}, {"panels", std::move(panels)}};
+  return {{"title", chart.title},   {"lead", chart.lead},           {"x_label", chart.x_label},   {"log", chart.log},
+          {"points", chart.points}, {"from_zero", chart.from_zero}, {"panels", std::move(panels)}};
 }
 
 json map_object(const DepthMap& map) {
@@ -50,17 +50,16 @@ json map_object(const DepthMap& map) {
     panels.push_back(
         {{"rows", panel.rows}, {"columns", panel.columns}, {"values", numbers(panel.values, kDepthDigits)}});
   }
-  return {{"title", map.title},
-          {"lead", map.lead},
-          {"row", axis(map.row)},
-          {"column", axis(map.column)},
-          {"panels", std::move(panels)}};
+  return {{"title", map.title},         {"lead", map.lead},     {"row", axis(map.row)},
+          {"column", axis(map.column)}, {"by_row", map.by_row}, {"panels", std::move(panels)}};
 }
 
 json analysis_object(const runs::AnalysisRecord& analysis) {
   json sites = json::array();
   for (const runs::PlaceAnalysis& place : analysis.places) {
-    sites.push_back({{"block", place.block}, {"kind", place.kind}});
+    json streams = json::array();
+    for (const runs::StreamAnalysis& stream : place.streams) streams.push_back(stream.name);
+    sites.push_back({{"block", place.block}, {"kind", place.kind}, {"streams", std::move(streams)}});
   }
   json peaks = json::array();
   for (const runs::PeakAnalysis& peak : analysis.peaks) {
@@ -86,6 +85,7 @@ json analysis_object(const runs::AnalysisRecord& analysis) {
           {"lens_tokens", analysis.lens_tokens},
           {"changed_samples", analysis.changed_samples},
           {"loss", number(analysis.loss)},
+          {"changed_loss", number(analysis.changed_loss)},
           {"sites", std::move(sites)},
           {"peaks", std::move(peaks)}};
 }
@@ -149,19 +149,56 @@ std::string analysis_summary(const runs::AnalysisRecord& analysis) {
   }
   if (worst != nullptr) {
     text +=
-        fmt::format("loss without one sublayer: {} to at most {} ({} of block {})\n",
+        fmt::format("loss of {}: {} with all, at most {} without one sublayer ({} of block {})\n",
+                    analysis.changed_samples == 1 ? "1 sample" : fmt::format("{} samples", analysis.changed_samples),
                     analysis_detail::number_or_dash(analysis.changed_loss),
                     analysis_detail::number_or_dash(worst->branch->loss_without), printable(worst->kind), worst->block);
   }
   return text;
 }
 
+std::string unlike(const std::vector<DrawnAnalysis>& analyses) {
+  std::string said;
+  const auto see = [&](const char* what, const auto& value_of) {
+    const std::string first = value_of(analyses.front().record);
+    for (const DrawnAnalysis& analysis : analyses) {
+      const std::string other = value_of(analysis.record);
+      if (other == first) continue;
+      said += fmt::format("{}{} ({} and {})", said.empty() ? "not of the same: " : ", ", what, first, other);
+      break;
+    }
+  };
+  const auto count = [&](const char* what, int64_t runs::AnalysisRecord::*field) {
+    see(what, [field](const runs::AnalysisRecord& record) { return std::to_string(record.*field); });
+  };
+  see("data", [](const runs::AnalysisRecord& record) { return '"' + printable(record.data) + '"'; });
+  count("samples", &runs::AnalysisRecord::samples);
+  count("tokens of a sample", &runs::AnalysisRecord::tokens);
+  count("tokens read by lenses", &runs::AnalysisRecord::lens_tokens);
+  count("changed samples", &runs::AnalysisRecord::changed_samples);
+  return said;
+}
+
+void check_one_family(const std::vector<DrawnAnalysis>& analyses) {
+  for (const DrawnAnalysis& analysis : analyses) {
+    const runs::AnalysisRecord &first = analyses.front().record, &other = analysis.record;
+    if (other.family == first.family) continue;
+    throw UsageError(fmt::format("analyses of different families share no page: {} is of {}, {} of {}", first.run,
+                                 first.family, other.run, other.family));
+  }
+}
+
 std::string analysis_page(const std::vector<DrawnAnalysis>& analyses) {
   if (analyses.empty()) throw UsageError("analysis page: expected an analysis or more, got none");
+  check_one_family(analyses);
   using nlohmann::json;
   const std::string title = analysis_detail::title_of(analyses);
   json data{{"title", title}, {"analyses", json::array()}, {"sections", analysis_detail::sections_of(analyses)}};
   std::string summary;
+  if (const std::string said = unlike(analyses); !said.empty()) {
+    data["unlike"] = said;
+    summary += said + "\n";
+  }
   for (const DrawnAnalysis& analysis : analyses) {
     data["analyses"].push_back(analysis_detail::analysis_object(analysis.record));
     summary += analysis_summary(analysis.record) + "\n";

@@ -10,7 +10,13 @@
 
 namespace siamese::report {
 
-// At least one. A text for people without scripts is part of it.
+// What analyses side by side do not share, in one line: the first and the first other of each; empty: nothing.
+std::string unlike(const std::vector<DrawnAnalysis>& analyses);
+
+// UsageError naming two runs of different families, whose numbers do not compare.
+void check_one_family(const std::vector<DrawnAnalysis>& analyses);
+
+// At least one, of one family. A text for people without scripts is part of it.
 std::string analysis_page(const std::vector<DrawnAnalysis>& analyses);
 
 // The most telling numbers of one analysis, in a few lines.

@@ -39,6 +39,14 @@ std::string named(const std::vector<std::string>& names) {
                      names.size() - kMost);
 }
 
+// Nobody is better than the best constant prediction: then a difference is one of nothing learned.
+bool all_stuck(const FamilyComparison& comparison, const std::vector<ResultGroup>& groups) {
+  return std::all_of(comparison.variants.begin(), comparison.variants.end(), [&](const TunedVariant& variant) {
+    const ResultGroup& group = groups[variant.group];
+    return group.finished > 0 && group.stuck == group.finished;
+  });
+}
+
 std::string main_clause(const std::string& best, const std::string& other, const std::string& where,
                         const PairedDifference& difference) {
   if (difference.n == 0) {
@@ -81,7 +89,9 @@ std::string headline(const FamilyComparison& comparison, const std::vector<Resul
   if (!within.empty()) text += fmt::format("; within noise of {}", named(within));
   if (!beyond.empty()) text += fmt::format("; lower than {}", named(beyond));
   const bool unfinished = partial(best) || partial(other);
-  return (unfinished ? "So far, with no run finished: " : "") + text + ".";
+  return (unfinished ? "So far, with no run finished: " : "") + text + "." +
+         (all_stuck(comparison, groups) ? " All of these runs are stuck near the loss of the best constant prediction."
+                                        : "");
 }
 
 }  // namespace siamese::report

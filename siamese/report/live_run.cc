@@ -58,7 +58,7 @@ LiveRun::LiveRun(fs::path folder, std::string name)
 
 bool LiveRun::poll() {
   const bool facts = poll_facts(), steps = poll_steps(), evals = poll_evals();
-  gone_ = !run_file_.there() && steps_.changed() == 0;
+  gone_ = !run_file_.there() && steps_.changed() == 0 && steps_.obstacle().empty();
   if (facts || steps || evals) ++revision_;
   return facts || steps || evals;
 }
@@ -80,10 +80,13 @@ void LiveRun::read_facts() {
 }
 
 bool LiveRun::poll_steps() {
+  const std::string obstacle = steps_.obstacle();
   const runs::TailChange change = steps_.look();
   const bool anew = change == runs::TailChange::restarted || change == runs::TailChange::gone;
   if (anew) forget_steps();
-  if (change == runs::TailChange::gone || (change == runs::TailChange::none && !more_)) return anew;
+  if (change == runs::TailChange::gone || (change == runs::TailChange::none && !more_)) {
+    return anew || obstacle != steps_.obstacle();
+  }
   runs::Notes notes;
   more_ = steps_.read([this](std::string_view line, const std::string& where) { take_step(line, where); }, notes);
   step_complaints_.add(notes);
@@ -122,8 +125,9 @@ void LiveRun::take_step(std::string_view line, const std::string& where) {
 }
 
 bool LiveRun::poll_evals() {
+  const std::string obstacle = evals_file_.obstacle();
   const runs::TailChange change = evals_file_.look();
-  if (change == runs::TailChange::none) return false;
+  if (change == runs::TailChange::none) return obstacle != evals_file_.obstacle();
   if (change != runs::TailChange::grown) {
     evals_.clear();
     ++evals_epoch_;
@@ -175,6 +179,9 @@ double LiveRun::train_loss() const {
 
 std::vector<std::string> LiveRun::notes() const {
   std::vector<std::string> said = facts_.notes;
+  for (const runs::LineTail* tail : {&steps_, &evals_file_}) {
+    if (!tail->obstacle().empty()) said.push_back(tail->obstacle());
+  }
   step_complaints_.add_to(said);
   eval_complaints_.add_to(said);
   for (const std::string& note : snapshots_.notes()) said.push_back(note);

@@ -54,7 +54,15 @@ void LineTail::remember_end(std::string_view before_offset) {
 
 TailChange LineTail::look() {
   struct stat now = {};
-  if (::stat(file_.c_str(), &now) != 0 || !S_ISREG(now.st_mode)) {
+  const int failed = ::stat(file_.c_str(), &now) == 0 ? 0 : errno;
+  obstacle_.clear();
+  if (failed != 0 || !S_ISREG(now.st_mode)) {
+    if (failed == 0) {
+      const char* const what = S_ISDIR(now.st_mode) ? "a folder" : S_ISFIFO(now.st_mode) ? "a pipe" : "something else";
+      obstacle_ = fmt::format("'{}': expected a file, got {}", file_.string(), what);
+    } else if (failed != ENOENT && failed != ENOTDIR) {
+      obstacle_ = fmt::format("cannot read '{}': {}", file_.string(), std::strerror(failed));
+    }
     const bool was_there = inode_ != 0;
     restart();
     size_ = 0;

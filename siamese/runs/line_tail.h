@@ -42,6 +42,8 @@ class LineTail {
 
   // Something stands behind the last '\n': its writer is at work or was killed.
   bool torn() const { return size_ > offset_; }
+  // What stands in the place of the file that is none, or why the system would not say; empty: nothing does, or a file.
+  const std::string& obstacle() const { return obstacle_; }
   std::time_t changed() const { return seconds_; }  // when the file was last written; 0: there is none
 
  private:
@@ -50,6 +52,7 @@ class LineTail {
   void remember_end(std::string_view before_offset);
 
   std::filesystem::path file_;
+  std::string obstacle_;
   uint64_t offset_ = 0;  // of the first line that was not handed out
   uint64_t size_ = 0;    // when it was last looked at
   uint64_t lines_ = 0;   // handed out

@@ -68,6 +68,8 @@ class ReportInABrowser(unittest.TestCase):
         siamese("report", "pre", folder=cls.folder)
         siamese("analyze", "images", "--samples", "4", "--out", "analysed", folder=cls.folder)
         siamese("analyze", "--compare", "pre", "wide", "--samples", "4", "--out", "both", folder=cls.folder)
+        siamese("train", *RUNS["pre"], *[word for word in TINY if not word.startswith("model.blocks")], "model.blocks=3", "--quiet", "--overwrite", "--out", "deeper", folder=cls.folder)
+        siamese("analyze", "--compare", "deeper", "wide", "--samples", "4", "--out", "deep", folder=cls.folder)
         siamese("sweep", STABILITY, "--out", "stability", folder=cls.folder)
         cls.browser = devtools.Browser()
 
@@ -126,8 +128,9 @@ class ReportInABrowser(unittest.TestCase):
                     self.assertTrue(page.ask("[...document.querySelectorAll('#lens .plot svg path.line')].every(one => one.getAttribute('d'))"))
                     self.assertIn("X", page.ask("document.querySelector('#use').textContent"))
                     self.assertGreater(page.ask("document.querySelectorAll('#peaks tbody tr').length"), 0)
-                    self.assertEqual(page.ask("document.querySelectorAll('#similarity canvas').length"), 2 * panels)
-                    said = page.ask("(() => { const map = document.querySelector('#similarity canvas'); map.dispatchEvent("
+                    self.assertEqual(page.ask("document.querySelectorAll('#similarity .map-plot image').length"), 2 * panels)
+                    self.assertIn("close", page.ask("[...document.querySelector('#similarity .map-plot').querySelectorAll('.tick')].map(one => one.textContent)"))
+                    said = page.ask("(() => { const map = document.querySelector('#similarity .map-plot'); map.dispatchEvent("
                                     "new KeyboardEvent('keydown', { key: 'ArrowRight' })); return map.nextSibling.textContent; })()")
                     self.assertRegex(said, r"^Site 0 .* attention, Site 1 .* ffn: -?[0-9.]+$")
                     self.picture(page, f"{file.replace('/', '-')}-{width}.png")
@@ -285,8 +288,26 @@ class ReportInABrowser(unittest.TestCase):
         page.key("ArrowUp", 38)
         self.assertIn("Step 40 \u00b7 site 0", page.ask("document.querySelector('.heat-map .tooltip').textContent"))
 
+    def test_side_by_side_colours_and_axes_mean_the_same(self):
+        page = self.open(WIDE, "deep/analysis.html")  # of two blocks and of three
+        panels = page.ask("""[...document.querySelectorAll('section .card')].filter(card => card.querySelector(':scope > .panel-grid .plot svg.chart-svg .series')).map(card =>
+          [...card.querySelectorAll(':scope > .panel-grid > .card')].filter(one => one.querySelector('.plot svg')).map(one =>
+            [...one.querySelectorAll('.plot svg .tick')].filter(tick => tick.getAttribute('text-anchor') === 'middle').map(tick => tick.textContent)))""")
+        self.assertGreater(len(panels), 10)
+        for ticks in panels:
+            self.assertEqual(len({tuple(one) for one in ticks}), 1, ticks)
+        keys = page.ask("""[...document.querySelectorAll('.chart-legend .key')].map(key => { const line = key.querySelector('.swatch line, .swatch circle');
+          return [key.textContent, getComputedStyle(line)[line.tagName === 'circle' ? 'fill' : 'stroke'] + ' ' + (line.getAttribute('stroke-dasharray') || '')]; })""")
+        looks = {}
+        for name, look in keys:
+            looks.setdefault(name, set()).add(look)
+        self.assertTrue({"X", "Y", "h", "nothing changed", "all streams"} <= set(looks), looks)
+        self.assertEqual({name: look for name, look in looks.items() if len(look) > 1}, {})
+        self.assertEqual(len({min(look) for look in looks.values()}), len(looks), looks)
+
     def test_every_chart_is_saved_as_a_file(self):
-        for file in ("page.html", "both/analysis.html"):
+        for file, chart, keys in (("page.html", "Loss", ["pre \u00b7 0.002 \u00b7 train", "siamese \u00b7 0.005 \u00b7 val"]), ("pre/report.html", "Over depth and time: Gradient norm", ["log scale"]),
+                                  ("both/analysis.html", "Norm: siamese", ["X", "Y"]), ("both/analysis.html", "Linear CKA: pre", ["0", "1", "site (depth)", "close"])):
             page = self.open(WIDE, file)
             page.ask("window.saved = []; URL.createObjectURL = blob => { saved.push(blob.text()); return 'data:,'; }; HTMLAnchorElement.prototype.click = () => {}")
             drawn = page.ask("[...document.querySelectorAll('.card.chart')].filter(card => card.querySelector('.plot svg')).length")
@@ -299,6 +320,12 @@ class ReportInABrowser(unittest.TestCase):
                 self.assertTrue(float(root.get("width")) > 200 and float(root.get("height")) > 100)
                 for foreign in ("var(", "color(", "class=", "<script", "NaN"):
                     self.assertNotIn(foreign, text)
+            # A picture alone says what it is of, and what its lines and colours are.
+            words = [[one.text or "" for one in xml.etree.ElementTree.fromstring(text).iter("{http://www.w3.org/2000/svg}text")] for text in texts]
+            titled = [said for said in words if said[0].startswith(chart)]
+            self.assertEqual(len(titled) > 0, True, (chart, [said[:1] for said in words]))
+            for key in keys:
+                self.assertTrue(any(key in word for word in titled[0]), (key, titled[0]))
 
     def test_everything_has_a_name_for_those_who_cannot_see_it(self):
         for file in ("page.html", SWEEP, "both/analysis.html"):

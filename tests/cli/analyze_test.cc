@@ -58,6 +58,11 @@ TEST_F(AnalyzeVerb, ComparesRunsAndAnalyses) {
   ASSERT_EQ(kept.exit_code, 0) << kept.error;
   EXPECT_NE(kept.error.find("as analysed before"), std::string::npos) << kept.error;
   EXPECT_TRUE(exists("analysis.html"));
+  EXPECT_EQ(kept.error.find("not of the same"), std::string::npos) << kept.error;
+  ASSERT_EQ(run("analyze pre --samples 1").exit_code, 0);
+  const CommandResult unlike = run("analyze engine.threads=1 --compare pre hc");
+  ASSERT_EQ(unlike.exit_code, 0) << unlike.error;
+  EXPECT_NE(unlike.error.find("siamese: not of the same: samples (1 and 2)"), std::string::npos) << unlike.error;
 }
 
 TEST_F(AnalyzeVerb, TakesOtherData) {

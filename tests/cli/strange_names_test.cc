@@ -76,6 +76,15 @@ TEST_F(StrangeNames, NothingSteersTheTerminal) {
     EXPECT_EQ(text.find("\u009b"), std::string::npos);
     EXPECT_EQ(text.find("\u202e"), std::string::npos);
   }
+  // The names of runs, which a verb says when it is done.
+  const std::string strange = "$(printf 'r\\033[31m')";
+  for (const std::string& arguments :
+       {tiny + "--quiet --out ", std::string("eval "), std::string("report "), std::string("sweep s.yaml --out s")}) {
+    const CommandResult made = run(arguments + '"' + strange + '"');
+    EXPECT_EQ(made.exit_code, 0) << made.error;
+    EXPECT_NE(made.out.find("r\\x1b[31m"), std::string::npos) << made.out;
+    EXPECT_EQ((made.out + made.error).find('\x1b'), std::string::npos) << arguments << made.out << made.error;
+  }
   const std::string header =
       R"({"__metadata__":{"residual":"\u009bpre"},"a\u001b\u202eb":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})";
   std::string length(8, '\0');

@@ -1,7 +1,9 @@
 // What is seen at every place, against a direct computation on a small model.
 #include "siamese/eval/look.h"
 
+#include <array>
 #include <cmath>
+#include <set>
 
 #include "tests/eval/analysis_cases.h"
 
@@ -52,6 +54,12 @@ TEST(Look, SeesTheStreamsAndBranches) {
       EXPECT_NEAR(place.branch->input.rms, inputs[i].to(at::kDouble).square().mean().sqrt().item<double>(), 1e-5);
     }
     ASSERT_EQ(record.peaks.size(), kMostPeaks);
+    std::set<std::array<double, 4>> values;  // a source that is only carried on would be listed at every place
+    for (const runs::PeakAnalysis& one : record.peaks) {
+      values.insert({one.value, static_cast<double>(one.sample), static_cast<double>(one.position),
+                     static_cast<double>(one.channel)});
+    }
+    EXPECT_EQ(values.size(), record.peaks.size()) << scheme;
     const runs::PeakAnalysis& peak = record.peaks.front();
     EXPECT_NEAR(std::abs(peak.value), largest, 1e-5);
     for (const residual::Stream& stream : places[static_cast<size_t>(peak.place)].list) {

@@ -69,7 +69,62 @@ TEST(AnalysisPage, HoldsTheNumbersByDepth) {
   EXPECT_EQ(left_out[0], (json{{"name", "attention"}, {"x", {0}}, {"y", {3}}}));
   EXPECT_EQ(left_out[2]["y"], (json{2.5, 2.5, 2.5}));
   EXPECT_EQ(chart_of(data, "Blocks left out")["panels"][0][0]["y"], (json{4.5}));
+  EXPECT_EQ(data["analyses"][0]["sites"][1]["streams"], (json{"X", "Y"}));
+  EXPECT_EQ(data["analyses"][0]["changed_loss"], 2.5);
   EXPECT_THROW(chart_of(data, "Mixing"), std::runtime_error);  // measured by none
+}
+
+// What a changed loss is to be held against: that of the same samples, not that of all.
+TEST(AnalysisPage, EveryChangedLossStandsBesideTheUnchangedOne) {
+  runs::AnalysisRecord siamese = analysis("siamese", {"X", "Y"});
+  for (runs::PlaceAnalysis& place : siamese.places) place.streams[0].loss_zeroed = place.streams[0].loss_frozen = 4;
+  const json data = data_of(analysis_page({{siamese}, {analysis("pre", {"h"})}}));
+  for (const char* const title : {"One sublayer left out", "Blocks left out", "Zeroed", "Held"}) {
+    const json& panels = chart_of(data, title)["panels"];
+    const json& last = panels[0].back();
+    EXPECT_EQ(last["name"], "nothing changed") << title;
+    EXPECT_EQ(last["y"][0], 2.5) << title;
+    EXPECT_EQ(last["x"], panels[0].size() > 2 ? (json{0, 1, 2}) : panels[0][0]["x"]) << title;
+  }
+  EXPECT_TRUE(chart_of(data, "Zeroed")["panels"][1].empty());  // of one stream nothing was measured
+  const std::string said = analysis_summary(siamese);
+  EXPECT_NE(said.find("loss of 0 samples: 2.5 with all, at most 4 without one sublayer (ffn of block 0)\n"),
+            std::string::npos)
+      << said;
+}
+
+TEST(AnalysisPage, SaysWhatWasNotMeasuredOfMany) {
+  std::vector<std::string> many;
+  for (int i = 0; i < 9; ++i) many.push_back("v" + std::to_string(i));
+  runs::AnalysisRecord record = analysis("attn_res", many);
+  record.places[0].streams.resize(2);
+  for (size_t i : {1, 2}) {
+    for (runs::StreamAnalysis& stream : record.places[i].streams) stream.lens = {};
+  }
+  const std::string words = "more than 8 streams";
+  const auto lead = [](const runs::AnalysisRecord& of) {
+    return chart_of(data_of(analysis_page({{of}})), "Agreement with the output")["lead"].get<std::string>();
+  };
+  EXPECT_NE(lead(record).find(words), std::string::npos) << lead(record);
+  EXPECT_EQ(lead(analysis("siamese", {"X", "Y"})).find(words), std::string::npos);
+}
+
+// Numbers of other data or samples do not compare; other families' not at all.
+TEST(AnalysisPage, SaysWhatAnalysesDoNotShare) {
+  const runs::AnalysisRecord first = analysis("siamese", {"X", "Y"});
+  runs::AnalysisRecord other = analysis("pre", {"h"});
+  EXPECT_EQ(unlike({{first}, {other}}), "");
+  EXPECT_FALSE(data_of(analysis_page({{first}, {other}})).contains("unlike"));
+  other.data = "b.txt";
+  other.samples = 8;
+  other.changed_samples = 2;
+  const std::string said = unlike({{first}, {other}});
+  EXPECT_EQ(said, "not of the same: data (\"\" and \"b.txt\"), samples (0 and 8), changed samples (0 and 2)");
+  EXPECT_EQ(data_of(analysis_page({{first}, {other}}))["unlike"], said);
+  other.data = "b\x1b[2J";
+  EXPECT_EQ(unlike({{first}, {other}}).find('\x1b'), std::string::npos);
+  other.family = "vit";
+  EXPECT_THROW(analysis_page({{first}, {other}}), UsageError);
 }
 
 TEST(AnalysisPage, HoldsItsMatrices) {
@@ -94,7 +149,24 @@ TEST(AnalysisPage, HoldsItsMatrices) {
   EXPECT_EQ(sinks["column"], "head");
   EXPECT_EQ(sinks["panels"][0], (json{{"rows", 1}, {"columns", 2}, {"values", {0.5, 0.75}}}));
   EXPECT_THROW(map_of("Cosine"), std::runtime_error);
+  EXPECT_FALSE(cka["by_row"].get<bool>());
   EXPECT_NE(analysis_script_text().find("function depthMap"), std::string_view::npos);
+}
+
+// Where streams become more with depth, a row of few would leave all others one colour.
+TEST(AnalysisPage, WeightsOverAGrowingNumberOfStreamsAreScaledByRow) {
+  DrawnAnalysis growing{analysis("attn_res", {"v0", "v1"})}, two{analysis("hc", {"s0", "s1"})};
+  growing.arrays = {{"depth/weights", {2, 2}, {1, std::nanf(""), 0.5F, 0.5F}}};
+  two.arrays = {{"depth/weights", {2, 2}, {1, 0, 0.5F, 0.5F}}};
+  const auto by_row = [](const DrawnAnalysis& drawn) {
+    const json sections = data_of(analysis_page({drawn}))["sections"];
+    for (const json& section : sections) {
+      for (const json& map : section["maps"]) return map["by_row"].get<bool>();
+    }
+    throw std::runtime_error("no map");
+  };
+  EXPECT_TRUE(by_row(growing));
+  EXPECT_FALSE(by_row(two));
 }
 
 TEST(AnalysisPage, NamesStayText) {

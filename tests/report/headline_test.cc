@@ -56,6 +56,18 @@ TEST_F(HeadlineTest, AReferenceThatIsBestIsComparedWithTheNext) {
   EXPECT_EQ(said(), "pre is 1.00 lower than hybrid (95 % interval 1.00 to 1.00, 3 seeds); lower than post.");
 }
 
+// A difference among runs of which none has learned anything is no result about the schemes.
+TEST_F(HeadlineTest, SaysSoWhereEveryRunIsStuck) {
+  run("pre", 0.1, {2.0, 2.4});
+  run("siamese", 0.1, {1.9, 2.0});
+  for (RunRecord& one : runs_) one.stuck = true;
+  EXPECT_NE(said().find("2 seeds). All of these runs are stuck near the loss of the best constant prediction."),
+            std::string::npos)
+      << said();
+  runs_.front().stuck = false;
+  EXPECT_EQ(said().find("stuck"), std::string::npos) << said();
+}
+
 TEST_F(HeadlineTest, OneSeedAndNoCommonSeedSayNothingOfNoise) {
   run("pre", 0.1, {2.0});
   run("siamese", 0.1, {1.995});

@@ -7,6 +7,7 @@
 #include "tests/report/fake_runs.h"
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "siamese/base/check.h"
@@ -137,6 +138,34 @@ TEST_F(LiveRunsTest, DamageIsOneLineAndTheRestIsShown) {
   const std::string text = run["alerts"][0]["text"];
   EXPECT_NE(text.find("metrics.jsonl: line 11: checksum"), std::string::npos) << text;
   EXPECT_NE(text.find("and 3 more such places"), std::string::npos) << text;
+}
+
+TEST_F(LiveRunsTest, WhatStandsInThePlaceOfAFileIsSaid) {
+  write_fake_run(root_ / "a", {.last_step = 10, .status = "running"});
+  write_fake_run(root_ / "b", {.last_step = 10, .status = "running"});
+  fs::remove(root_ / "a" / "metrics.jsonl");
+  fs::create_directory(root_ / "a" / "metrics.jsonl");
+  fs::remove(root_ / "b" / "eval.jsonl");
+  ASSERT_EQ(::mkfifo((root_ / "b" / "eval.jsonl").c_str(), 0600), 0);
+  LiveRuns runs({root_});
+  Seen seen;
+  const json first = all_news(runs, seen)["runs"];
+  ASSERT_EQ(first.size(), 2u);
+  ASSERT_EQ(first[0]["alerts"].size(), 1u);
+  EXPECT_EQ(first[0]["alerts"][0]["kind"], "file");
+  const auto text = [](const json& run) { return run["alerts"][0]["text"].get<std::string>(); };
+  EXPECT_NE(text(first[0]).find("metrics.jsonl': expected a file, got a folder"), std::string::npos) << first;
+  EXPECT_NE(text(first[1]).find("eval.jsonl': expected a file, got a pipe"), std::string::npos) << first;
+  // It goes, and comes where a file stood.
+  fs::remove(root_ / "a" / "metrics.jsonl");
+  json later = all_news(runs, seen)["runs"];
+  ASSERT_EQ(later.size(), 1u);
+  EXPECT_TRUE(later[0]["alerts"].empty()) << later;
+  fs::remove(root_ / "b" / "metrics.jsonl");
+  fs::create_directory(root_ / "b" / "metrics.jsonl");
+  later = all_news(runs, seen)["runs"];
+  ASSERT_EQ(later.size(), 1u);
+  EXPECT_EQ(later[0]["alerts"].size(), 2u) << later;
 }
 
 TEST_F(LiveRunsTest, ARunOfAnotherSchemaIsSaidInOneLine) {

@@ -1,10 +1,11 @@
 // A card with a line chart: linear/log toggles, crosshair with values, drag to zoom, arrow keys to walk.
 //   spec:   {title, lead, xLabel, yLabel, height, yLog, xLog, logToggles ("y", "xy", ""), fromZero, formatX, formatY,
 //            formatTitle(x), xTicks, wholeX, empty, controls: [nodes], xToggle (name of the horizontal axis beside its
-//            toggle, where that is not xLabel)}
+//            toggle, where that is not xLabel), of, ofLead (title and lead of the chart that this is a panel of)}
 //   update: {series: [{name, group, color, dash, x, y, low, high, envelope, points, errorBars, line, width, opacity,
 //            quiet (not in the crosshair), outer (a diverged run)}], marks: [{x, y, color, label, group, above (an arrow: its
-//            value lies above the plot)}], note, legend, spec (changes to it), whole (forget the zoom), scales: {yLog, yDomain} where the caller owns the vertical axis}
+//            value lies above the plot)}], note, legend, keys (of a saved picture, where
+//            they are not those of the series), spec (changes to it), whole (forget the zoom), scales: {yLog, yDomain, xDomain} where the caller owns an axis}
 
 function createChart(spec) {
   const view = { yLog: Boolean(spec.yLog), xLog: Boolean(spec.xLog), zoom: null, series: [], marks: [], shown: null };
@@ -15,7 +16,7 @@ function createChart(spec) {
       (log) => { view.xLog = log; setZoom(null); })),
     toggles.includes("y") && el("span", { class: "axis-choice" }, toggles.includes("x") ? spec.title.toLowerCase() : null,
       axisChoice("Vertical axis", view.yLog, (log) => { view.yLog = log; draw(); })),
-    svgButton(spec.title, () => plot.querySelector("svg")));
+    svgButton(spec.title || spec.of, () => plot.querySelector("svg"), about));
   const plot = el("div", { class: "plot", tabindex: "0", role: "img", "aria-roledescription": "chart" });
   const tooltip = el("div", { class: "tooltip", hidden: true, role: "status" });
   const legend = el("div", { class: "chart-legend" });
@@ -24,6 +25,12 @@ function createChart(spec) {
     el("div", { class: "card-head" },
       el("div", {}, el("h3", {}, spec.title), spec.lead ? el("p", { class: "card-lead" }, spec.lead) : null), tools),
     legend, el("div", { class: "plot-frame" }, plot, tooltip), note);
+
+  // What the page says around the chart, for a picture of it alone.
+  function about() {
+    const keys = view.series.filter((one) => !one.quiet).map((one) => ({ ...one, point: one.points && one.line === false }));
+    return { title: [spec.of, spec.title].filter(Boolean).join(": "), lead: spec.lead || spec.ofLead, keys: view.keys || keys };
+  }
 
   function setZoom(zoom) {
     view.zoom = zoom;
@@ -35,7 +42,8 @@ function createChart(spec) {
     hideCrosshair();
     const width = Math.max(240, view.width || plot.clientWidth || 640);
     const height = width < 520 ? Math.min(spec.height || 300, 260) : spec.height || 300;
-    const wholeX = xExtent(view.series, view.marks, view.xLog);
+    const ownX = xExtent(view.series, view.marks, view.xLog);
+    const wholeX = ownX && (view.xDomain || ownX);
     plot.replaceChildren();
     node.classList.toggle("is-empty", !wholeX);
     if (!wholeX) {
@@ -180,6 +188,7 @@ function createChart(spec) {
     update(content) {
       view.series = content.series;
       view.marks = content.marks || [];
+      view.keys = content.keys;
       if (content.spec) Object.assign(spec, content.spec);
       if (content.whole) {
         view.zoom = null;

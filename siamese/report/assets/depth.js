@@ -85,7 +85,7 @@ function depthSection(family) {
     const common = span && groups.length > 1 ? yExtent(all, span, view.log, false) : null;
     for (const { group, profiles } of drawn) {
       if (!panelCharts.has(group.index)) {
-        panelCharts.set(group.index, createChart({ title: DATA.sweep ? group.name : "", height: 240, logToggles: "", ...axis }));
+        panelCharts.set(group.index, createChart({ title: DATA.sweep ? group.name : "", of: "RMS by depth", height: 240, logToggles: "", ...axis }));
       }
       const chart = panelCharts.get(group.index);
       nodes.push(chart.node);

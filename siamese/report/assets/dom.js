@@ -30,6 +30,11 @@ function uniqueId(prefix) {
   return prefix + "-" + ++lastId;
 }
 
+// A name that may be broken where its parts meet, before it is broken inside a word.
+function breakable(name) {
+  return name.split(/(?<=[/_,=(+-])/).flatMap((part, at) => (at ? [el("wbr"), part] : [part]));
+}
+
 // One of several: options are [value, label] pairs.
 function segmented(label, options, chosen, choose) {
   const buttons = options.map(([value, text]) =>

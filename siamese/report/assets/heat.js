@@ -1,6 +1,6 @@
 // A heat map over time and depth: a column for each recorded step, a row for each site, the first at the bottom.
 //   spec:   {title, lead, height, controls}
-//   update: {steps, sites: [{block, kind}], values: [[of the sites] of each step], note}
+//   update: {steps, sites: [{block, kind}], values: [[of the sites] of each step], what (they are), note}
 // Colour is the logarithm of the value where all are positive. The pointer or the arrow keys read a cell.
 
 function createHeat(spec) {
@@ -11,7 +11,7 @@ function createHeat(spec) {
   const title = el("h3", {}, spec.title);
   const node = el("div", { class: "card chart heat-map" },
     el("div", { class: "card-head" }, el("div", {}, title, spec.lead ? el("p", { class: "card-lead" }, spec.lead) : null),
-      el("div", { class: "tools" }, spec.controls, svgButton(spec.title, () => plot.querySelector("svg")))),
+      el("div", { class: "tools" }, spec.controls, svgButton(spec.title, () => plot.querySelector("svg"), () => view.about))),
     el("div", { class: "plot-frame" }, plot, tooltip), el("div", { class: "chart-note" }, scale));
 
   function extent(values) {
@@ -71,8 +71,10 @@ function createHeat(spec) {
     plot.append(svg("svg", { class: "chart-svg", viewBox: `0 0 ${width} ${height}`, height, "aria-hidden": "true" }, cells, axes, cross));
     view.shown = { frame, cell, x, y, cross, width };
     plot.setAttribute("aria-label", `${spec.title}: ${plural(sites.length, "site")} at ${plural(steps.length, "recorded step")}, from ${formatNumber(range[0], 3)} to ${formatNumber(range[1], 3)}. Arrow keys read cells.`);
-    scale.replaceChildren(el("span", {}, formatNumber(range[0], 3)), el("span", { class: "heat-ramp live", style: `background:linear-gradient(to right, ${RAMP.map((color) => `rgb(${color.join(",")})`).join(",")})` }),
-      el("span", {}, formatNumber(range[1], 3) + (log ? ", log scale" : "")), ...(content.note ? [el("span", {}, content.note)] : []));
+    const ends = [formatNumber(range[0], 3), formatNumber(range[1], 3) + (log ? ", log scale" : "")];
+    view.about = { title: [spec.title, content.what].filter(Boolean).join(": "), lead: spec.lead || content.note, scale: ends };
+    scale.replaceChildren(el("span", {}, ends[0]), el("span", { class: "heat-ramp live", style: `background:linear-gradient(to right, ${RAMP.map((color) => `rgb(${color.join(",")})`).join(",")})` }),
+      el("span", {}, ends[1]), ...(content.note ? [el("span", {}, content.note)] : []));
   }
 
   function show(at, site) {
@@ -148,5 +150,6 @@ function heatPicker(depth, chosen, name, choose) {
 
 function heatContent(depth, choice) {
   const column = (row) => (typeof choice === "number" ? row.before[choice] : row[choice]);
-  return { steps: depth.steps, sites: depth.sites, values: depth.rows.map((row) => column(row) || []) };
+  const [, what] = heatChoices(depth).find(([key]) => key === choice) || [];
+  return { steps: depth.steps, sites: depth.sites, what, values: depth.rows.map((row) => column(row) || []) };
 }

@@ -38,7 +38,7 @@ function sweepNumbers(family) {
   const stuck = family.runs.filter((run) => run.stuck).length;
   return [
     keyNumber("Best val loss", best ? meanAndSpread(best.val_loss, formatLoss, best.partial) : MISSING, best ? settingName(best) : "no evaluation yet"),
-    top && keyNumber("Best accuracy", meanAndSpread(top.accuracy, (v) => formatPercent(v), top.partial), settingName(top)),
+    top && keyNumber("Best accuracy", meanAndSpread(top.accuracy, (v) => formatPercent(v), top.partial), top.accuracy.mean > 0 ? settingName(top) : "of every setting"),
     ...bestByMeasures(family),
     keyNumber("Finished", `${count("finished")}\u2009/\u2009${family.runs.length}`, plural(family.groups.length, "setting") + ", " + plural(family.variants.length, "variant")),
     keyNumber("Diverged", el("span", { class: count("diverged") ? "lost" : null }, String(count("diverged"))), count("diverged") ? "listed below the loss" : "none"),

@@ -31,7 +31,7 @@ function resultsTable(family) {
   const anyAccuracy = family.groups.some((group) => group.accuracy.count);
   const measures = familyMeasures(family).filter((measure) => !measure.part);
   const columns = [
-    { title: "Variant", value: (g) => g.variant, cell: (g) => [el("span", { class: "dot", style: `background:${g.color}` }), g.variant, g.other_build ? el("span", { title: DATA.builds_note }, " ^") : null] },
+    { title: "Variant", value: (g) => g.variant, cell: (g) => [el("span", { class: "dot", style: `background:${g.color}` }), breakable(g.variant), g.other_build ? el("span", { title: DATA.builds_note }, " ^") : null] },
     { title: "Val loss", numeric: true, value: (g) => g.val_loss.mean, cell: lossCell },
     { title: "Learning rate", numeric: true, value: (g) => g.lr, cell: (g) => formatLearningRate(g.lr) },
     { title: "Train loss", numeric: true, value: (g) => g.train_loss.mean, cell: (g) => meanAndSpread(g.train_loss, formatLoss, g.partial) },
@@ -61,7 +61,7 @@ function resultsTable(family) {
 function runsTable(family) {
   const accuracy = family.name === "lm" || family.runs.some((run) => isNumber(run.accuracy));
   const columns = [
-    { title: "Run", value: (r) => r.dir, cell: (r) => el("code", {}, r.dir) },
+    { title: "Run", value: (r) => r.dir, cell: (r) => el("code", {}, breakable(r.dir)) },
     { title: "Val loss", numeric: true, value: (r) => r.val_loss, cell: (r) => formatLoss(r.val_loss) },
     { title: "Status", value: (r) => r.state, cell: (r) => [statusPill(r.state), r.stuck ? [" ", statusPill("stuck")] : null] },
     { title: "Step", numeric: true, value: (r) => r.step, cell: (r) => formatCount(r.step) + (r.steps ? `\u2009/\u2009${formatCount(r.steps)}` : "") },

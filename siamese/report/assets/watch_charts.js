@@ -72,10 +72,11 @@ function watchCharts() {
   function refresh(runs, colors) {
     last = { runs, colors };
     const variants = new Map(runs.map((run) => [run.variant, colors.get(run.id)]));
-    const legend = [...variants].slice(0, 24).map(([variant, { hue, dash }]) => el("span", { class: "key" }, swatch(hue, dash), variant));
-    loss.update({ series: curveSeries(runs, colors, "loss", span), marks: divergedMarks(runs, colors), legend });
-    held.update({ series: evalSeries(runs, colors) });
-    gradient.update({ series: curveSeries(runs, colors, "grad", span) });
+    const keys = [...variants].map(([name, { hue, dash }]) => ({ name, color: hue, dash }));
+    const legend = keys.slice(0, 24).map(({ name, color, dash }) => el("span", { class: "key" }, swatch(color, dash), name));
+    loss.update({ series: curveSeries(runs, colors, "loss", span), marks: divergedMarks(runs, colors), legend, keys });
+    held.update({ series: evalSeries(runs, colors), keys });
+    gradient.update({ series: curveSeries(runs, colors, "grad", span), keys });
   }
   return { nodes: [loss.node, el("div", { class: "pair" }, held.node, gradient.node)], refresh };
 }

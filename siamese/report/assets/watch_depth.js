@@ -3,6 +3,14 @@
 
 const MOST_MAPS = 4;
 
+// The stream that most sites recorded at the newest step, the last of them: of sources that come up with depth, the
+// last one is seen by one site.
+function fullestStream(depth) {
+  const newest = depth.rows[depth.rows.length - 1];
+  const counts = depth.streams.map((_, at) => ((newest && newest.before[at]) || []).filter(isNumber).length);
+  return counts.lastIndexOf(Math.max(...counts));
+}
+
 function watchDepth() {
   const cards = new Map();  // by id: {run, version, heat, depth, choice}
   const grid = el("div", { class: "panel-grid pairs" });
@@ -15,7 +23,7 @@ function watchDepth() {
     const choose = () => {
       if (!card.depth) return slot.replaceChildren();
       const streams = card.depth.streams.length;
-      if (!heatChoices(card.depth).some(([key]) => key === card.choice)) card.choice = streams ? streams - 1 : "grad";
+      if (!heatChoices(card.depth).some(([key]) => key === card.choice)) card.choice = streams ? fullestStream(card.depth) : "grad";
       slot.replaceChildren(heatPicker(card.depth, card.choice, `Quantity of ${run.name}`, (choice) => { card.choice = choice; draw(); }));
     };
     const load = async (version) => {

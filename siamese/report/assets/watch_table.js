@@ -20,6 +20,11 @@ function speedOf(run) {
   return run.family === "vit" || run.family === "dit" ? [run.samples_per_s, " im/s"] : [run.tokens_per_s, " tok/s"];
 }
 
+function spanText(values) {
+  const [low, high] = [Math.min(...values), Math.max(...values)].map(formatLoss);
+  return low === high ? low : `${low} to ${high}`;
+}
+
 function setText(node, text) {
   if (node.textContent !== text) node.textContent = text;
 }
@@ -47,7 +52,7 @@ function watchTable(changed) {
       changed();
     } }, "\u25cf");
     const cells = RUN_COLUMNS.map((column) => el("td", { class: column.numeric ? "num" : null }));
-    const name = el("a", { href: `/report/${run.id}`, target: "_blank", rel: "noopener", title: "The report of this run as it is now" }, run.name);
+    const name = el("a", { href: `/report/${run.id}`, target: "_blank", rel: "noopener", title: "The report of this run as it is now" }, breakable(run.name));
     const dot = el("span", { class: "dot" });
     cells[0].append(dot, name);
     return { node: el("tr", {}, el("td", {}, pin), cells), pin, dot, cells, state: null, alerts: null };
@@ -75,14 +80,14 @@ function watchTable(changed) {
         if (!VIEW.hidden.delete(group.name)) VIEW.hidden.add(group.name);
         changed();
       } });
-      heads.set(group.name, { node: el("tr", { class: "group-row" }, el("th", { colspan: RUN_COLUMNS.length + 1, scope: "rowgroup" }, fold, show)), fold, show });
+      heads.set(group.name, { node: el("tr", { class: "group-row" }, el("th", { colspan: RUN_COLUMNS.length + 1, scope: "rowgroup" }, el("div", { class: "group-head" }, fold, show))), fold, show });
     }
     const head = heads.get(group.name);
     const open = !folded.has(group.name);
     const losses = group.runs.map((run) => run.train_loss).filter(isNumber);
     const running = group.runs.filter((run) => run.state === "running").length;
     head.fold.setAttribute("aria-expanded", String(open));
-    setText(head.fold, `${open ? "\u25be" : "\u25b8"} ${group.name} \u2013 ${plural(group.runs.length, "run")}, ${running} running` + (losses.length ? `, train loss ${formatLoss(Math.min(...losses))} to ${formatLoss(Math.max(...losses))}` : ""));
+    setText(head.fold, `${open ? "\u25be" : "\u25b8"} ${group.name} \u2013 ${plural(group.runs.length, "run")}, ${running} running` + (losses.length ? `, train loss ${spanText(losses)}` : ""));
     head.show.setAttribute("aria-pressed", String(!group.hidden));
     setText(head.show, group.hidden ? "Show curves" : "Hide curves");
     return head.node;
