@@ -109,6 +109,7 @@ class ResidualStack(nn.Module):
     width, blocks: of the streams; number of blocks.
     norm, eps, bias: "rms", "layer", or the element-wise "dyt" and "derf"; added inside the root of every norm; whether
     norms but RMSNorm have a shift.
+    norm_alpha: of dyt and derf, the factor inside tanh or erf at the start; None: the engine's 0.5.
     modulated: the caller scales and shifts what `read` returns and brings a final norm of its own (DiT).
     causal: a token may not see those after it: a scheme that looks across the tokens of a sample (mv_split) is refused.
     seed: of what starts at random. device, dtype: float32 and bfloat16 are served by fused kernels where there is one.
@@ -125,6 +126,7 @@ class ResidualStack(nn.Module):
         blocks: int,
         norm: str = "rms",
         eps: float = 1e-5,
+        norm_alpha: float | None = None,
         bias: bool = False,
         modulated: bool = False,
         causal: bool = False,
@@ -139,7 +141,7 @@ class ResidualStack(nn.Module):
             self._build_from_python(scheme, device, dtype)
             return
         engine = binding()
-        self._key = engine.scheme_key(scheme, width, blocks, norm, eps, bias, modulated, causal)
+        self._key = engine.scheme_key(scheme, width, blocks, norm, eps, norm_alpha, bias, modulated, causal)
         self.scheme: str | Scheme = self._key.split("|")[0]
         self.open: nn.Module = Open(self._key)
         self.close: nn.Module = Close(self._key)
