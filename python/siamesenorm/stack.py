@@ -12,7 +12,7 @@ from torch.utils.checkpoint import checkpoint
 from . import _verbs
 from ._native import binding
 from ._prototype import MakeScheme, made_by
-from ._tree import Node, attach, tensor_at
+from ._tree import Node, attach, module_at, tensor_at
 from .errors import UsageError
 from .scheme import BranchInit, Hints, Scheme, Site, Streams
 
@@ -175,11 +175,12 @@ class ResidualStack(nn.Module):
 
     def __getitem__(self, site: int) -> Junction:
         """The junction at a site: 0 attention of block 0, 1 ffn of block 0, 2 attention of block 1, ..."""
-        index = site + len(self) if site < 0 else site
-        if not 0 <= index < len(self):
-            raise IndexError(f"site: expected 0 to {len(self) - 1}, got {site}")
+        sites = 2 * self.blocks_count
+        index = site + sites if site < 0 else site
+        if not 0 <= index < sites:
+            raise IndexError(f"site: expected 0 to {sites - 1}, got {site}")
         kind = "attention_junction" if index % 2 == 0 else "ffn_junction"
-        return getattr(self.blocks[index // 2], kind)
+        return module_at(self, ("blocks", str(index // 2), kind))
 
     def forward(self, x: Tensor, sublayers: Sequence[Sublayer], checkpoint_every: int = 0) -> Tensor:
         """Embedding [batch, tokens, width] -> final hidden state, same shape.
