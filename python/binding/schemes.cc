@@ -58,6 +58,10 @@ Tensors write(const std::string& key, int64_t site, const Tensors& parameters, c
     throw UsageError(
         c10::str("branch: expected the shape of the streams ", streams[0].sym_sizes(), ", got ", branch.sym_sizes()));
   }
+  if (!streams.empty() && branch.device() != streams[0].device()) {
+    throw UsageError(
+        c10::str("branch: expected the device of the streams, ", streams[0].device(), ", got ", branch.device()));
+  }
   return scheme->functional.write(site, parameters, streams, branch, gate.value_or(at::Tensor()));
 }
 

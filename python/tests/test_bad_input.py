@@ -84,6 +84,7 @@ def test_verbs_name_what_is_wrong():
         ("x: expected", lambda: stack.open(torch.zeros(2, 3, 8, dtype=torch.int64))),
         ("branch: expected", lambda: stack[0].write(read, torch.zeros(2, 3, 9))),
         ("branch: expected the shape of the streams", lambda: stack[0].write(read, torch.zeros(2, 4, 8))),
+        ("branch: expected the device of the streams, cpu, got meta", lambda: stack[0].write(read, x.to("meta"))),
         ("expected", lambda: stack[0].read(streams[:1])),
         ("expected", lambda: stack.close(streams * 3)),
         ("sublayers: expected 2", lambda: stack(x, [])),
