@@ -5,7 +5,7 @@
     benchmarks/results.py build/release/siamese --check    says which block is not what its record gives, and changes nothing
 
 A block holds what `siamese sweep configs/sweeps/NAME.yaml` prints, without its speeds: the runs shared their machine with
-other work. A sweep that is not recorded whole gets one line instead, and nothing is trained.
+other work. In their place stands the adjusted speedup, training / price, where docs/results/bench.jsonl has a price. A sweep that is not recorded whole gets one line instead, and nothing is trained.
 """
 
 import argparse
@@ -15,11 +15,19 @@ import sys
 import tempfile
 from pathlib import Path
 
+import record
+import render as performance
+
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs/results.md"
 BLOCK = re.compile(r"(<!-- sweep ([\w-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 COUNTS = re.compile(r"^(\d+) runs: (\d+) recorded, \d+ ended here, \d+ to do$", re.MULTILINE)
 SPEEDS = ("tokens/s", "images/s", "time")  # columns
+PRICES = ROOT / "docs/results/bench.jsonl"
+PRICED_SHAPE = "s"
+BESIDE_SCHEME = re.compile(r", warmup=\d+$")  # what a variant may say that changes no step
+ABOUT_ADJUSTED = (f"adjusted: training, divided by the step time against {{}} as measured at shape {PRICED_SHAPE.upper()}\n"
+                  "([performance.md](performance.md#what-a-scheme-costs)); -: not measured there.")
 ABOUT_SPEED = re.compile(r"; time: the same, charged with its own speed")
 
 
@@ -49,6 +57,37 @@ def without_speeds(text: str) -> str:
     return "\n".join(lines)
 
 
+def newest_prices() -> dict[tuple[str, str], float]:
+    """Of step times at PRICED_SHAPE, of the kind of CPU that was measured last."""
+    kinds = record.by_kernels(record.read(PRICES)).values()
+    newest = max(map(record.Record, kinds), key=lambda kind: max(kind.machines))
+    return performance.prices(newest, PRICED_SHAPE)
+
+
+def with_adjusted(text: str, prices: dict[tuple[str, str], float]) -> str:
+    """Tables with a column `training` get a column `adjusted`, if a price of one of their variants is known."""
+    lines = text.splitlines()
+    reference = None
+    for first in [i for i, line in enumerate(lines) if line.startswith("|") and line.rstrip("| ").endswith(" training")]:
+        rows = range(first + 2, next((i for i in range(first, len(lines)) if not lines[i].startswith("|")), len(lines)))
+        cells = {i: [cell.strip() for cell in lines[i].split("|")[1:-1]] for i in rows}
+        scheme = {i: BESIDE_SCHEME.sub("", cells[i][0]) for i in rows}
+        against = scheme[rows[0]]
+        price = {i: prices.get((scheme[i], against)) for i in rows}
+        if any(price.values()):
+            price |= {i: 1.0 for i in rows if scheme[i] == against}  # the same steps
+        else:
+            continue
+        reference = against
+        lines[first] += " adjusted |"
+        lines[first + 1] += "---------:|"
+        for i in rows:
+            training = re.fullmatch(r"([\d.]+)x", cells[i][-1])
+            adjusted = f"{float(training[1]) / price[i]:.2f}x" if training and price[i] else "" if i == rows[0] else "-"
+            lines[i] += f" {adjusted:>8} |"
+    return "\n".join(lines) + ("\n" + ABOUT_ADJUSTED.format(reference) if reference else "")
+
+
 def block(binary: Path, name: str) -> str:
     """What stands between the marks of a sweep."""
     file = f"configs/sweeps/{name}.yaml"
@@ -61,7 +100,7 @@ def block(binary: Path, name: str) -> str:
             return f"\n{recorded} of {runs} runs are recorded; the command above trains the others.\n\n"
         printed = siamese(binary, "sweep", file, "--out", f"{folder}/x", "--quiet")
     text = "\n".join(line for line in printed.splitlines() if not line.startswith(("report: ", "nothing to do")))
-    return "\n" + without_speeds(text).strip() + "\n\n"
+    return "\n" + with_adjusted(without_speeds(text).strip(), newest_prices()) + "\n\n"
 
 
 def render(text: str, fill) -> str:

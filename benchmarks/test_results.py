@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Blocks of docs/results.md are found and filled, and speeds leave no trace."""
 
+import re
 import sys
 import unittest
 from pathlib import Path
@@ -29,6 +30,45 @@ class Results(unittest.TestCase):
             "| variant | training |\n|---------|---------:|\n| pre     |    1.00x |\n\n"
             "training: how many times less training it needs.",
         )
+
+    def test_training_is_charged_with_the_price_of_a_step(self):
+        table = """\
+| variant                 | training |
+|-------------------------|---------:|
+| pre, warmup=50          |          |
+| siamese, warmup=50      |    1.26x |
+| pre, attention_norm=qkv |    0.89x |
+| hc                      |        - |
+| pre, warmup=0           |    0.55x |
+
+training: how many times less training it needs."""
+        prices = {("siamese", "pre"): 0.9, ("hc", "pre"): 1.2, ("siamese", "post"): 0.1}
+        self.assertEqual(
+            results.with_adjusted(table, prices),
+            """\
+| variant                 | training | adjusted |
+|-------------------------|---------:|---------:|
+| pre, warmup=50          |          |          |
+| siamese, warmup=50      |    1.26x |    1.40x |
+| pre, attention_norm=qkv |    0.89x |        - |
+| hc                      |        - |        - |
+| pre, warmup=0           |    0.55x |    0.55x |
+
+training: how many times less training it needs.
+"""
+            + results.ABOUT_ADJUSTED.format("pre"),
+        )
+
+    def test_a_table_without_any_price_stays(self):
+        for table in (TABLE, "| variant | training |\n|---|---:|\n| pre, 4 blocks | |\n| siamese, 4 blocks | 1.26x |"):
+            self.assertEqual(results.with_adjusted(table, {("siamese", "pre"): 0.9}), table)
+
+    def test_prices_are_those_of_the_page_on_performance(self):
+        page = (results.ROOT / "docs/performance.md").read_text(encoding="utf-8")
+        prices = results.newest_prices()
+        self.assertIn(("siamese", "pre"), prices)
+        for (scheme, against), ratio in prices.items():
+            self.assertRegex(page, rf"(?m)^\| {re.escape(f'{scheme} / {against} | {ratio:.3f}')}[ |]")
 
     def test_each_block_is_filled_and_the_rest_stays(self):
         page = "a\n<!-- sweep one -->\nold\n<!-- end -->\nb\n<!-- sweep two -->\n<!-- end -->\nc\n"

@@ -8,6 +8,8 @@
 
 #include "siamese/base/check.h"
 #include "siamese/models/registry.h"
+#include "siamese/models/rope_scaling.h"
+#include "siamese/nn/expect.h"
 #include "siamese/train/checkpoint.h"
 
 namespace siamese::python {
@@ -110,6 +112,18 @@ std::vector<std::vector<int64_t>> generate(const EngineModel& model, const Tenso
   return model.generate(parameters, buffers, prompts, {max_tokens, temperature, top_k, top_p, seed, stop});
 }
 
+// Of rotary positions under model.rope_scaling, and what cos and sin are multiplied by.
+std::pair<std::vector<double>, double> rope_frequencies(int64_t head_dim, double theta, const std::string& scaling) {
+  constexpr int64_t kMostHeadDim = int64_t{1} << 20;
+  nn::expect_that(head_dim >= 2 && head_dim <= kMostHeadDim && head_dim % 2 == 0, "head_dim",
+                  "an even number from 2 to " + std::to_string(kMostHeadDim), head_dim);
+  if (!(theta > 0 && std::isfinite(theta))) {
+    throw UsageError("rope_theta: expected a number > 0, got " + std::to_string(theta));
+  }
+  const nn::RopeScaling read = models::rope_scaling_of(scaling);
+  return {nn::rotary_frequencies(head_dim, theta, read), nn::rotary_magnitude(read)};
+}
+
 }  // namespace
 
 void add_models(py::module_& module) {
@@ -125,6 +139,7 @@ void add_models(py::module_& module) {
            py::arg("training"), py::arg("terms"), no_gil())
       .def("generate", &generate, py::arg("parameters"), py::arg("buffers"), py::arg("prompts"), py::arg("max_tokens"),
            py::arg("temperature"), py::arg("top_k"), py::arg("top_p"), py::arg("seed"), py::arg("stop"), no_gil());
+  module.def("rope_frequencies", &rope_frequencies, py::arg("head_dim"), py::arg("theta"), py::arg("scaling"));
   module.def("fresh_model", &fresh_model, py::arg("text"), py::arg("verbs") = py::none());
   module.def("load_model", &load_model, py::arg("path"), py::arg("averaged"), no_gil());
   module.def("save_model", &save_model, py::arg("text"), py::arg("tensors"), py::arg("folder"), py::arg("overwrite"),

@@ -1,5 +1,6 @@
 #include "python/binding/scheme_keys.h"
 
+#include <cmath>
 #include <map>
 #include <mutex>
 #include <sstream>
@@ -17,7 +18,7 @@ namespace {
 
 constexpr int64_t kMostBlocks = 1 << 16;
 constexpr int64_t kMostWidth = int64_t{1} << 24;
-constexpr size_t kParts = 7;
+constexpr size_t kParts = 8;
 
 void check_build(const residual::Build& build) {
   nn::expect_that(build.width >= 1 && build.width <= kMostWidth, "width", "1 to " + std::to_string(kMostWidth),
@@ -26,6 +27,9 @@ void check_build(const residual::Build& build) {
                   build.blocks);
   if (!(build.norm.eps > 0 && build.norm.eps < 1)) {
     throw UsageError("eps: expected a number between 0 and 1, got " + std::to_string(build.norm.eps));
+  }
+  if (!(build.norm.alpha > 0 && std::isfinite(build.norm.alpha))) {
+    throw UsageError("norm_alpha: expected a number > 0, got " + std::to_string(build.norm.alpha));
   }
 }
 
@@ -39,8 +43,9 @@ residual::Build parse_build(const std::vector<std::string>& parts) {
   read(3, "norm", build.norm.kind);
   read(4, "eps", build.norm.eps);
   int bias = 0, modulated = 0;
-  read(5, "bias", bias);
-  read(6, "modulated", modulated);
+  read(5, "norm_alpha", build.norm.alpha);
+  read(6, "bias", bias);
+  read(7, "modulated", modulated);
   build.norm.bias = bias != 0;
   build.modulated = modulated != 0;
   check_build(build);
@@ -61,9 +66,10 @@ std::vector<std::string> parts_of(const std::string& key) {
 
 std::string scheme_key(const std::string& scheme, const residual::Build& build) {
   check_build(build);
-  const std::string eps = config::print(build.norm.eps).text;
+  const auto number = [](double value) { return config::print(value).text; };
   return join({residual::canonical_scheme(scheme), std::to_string(build.width), std::to_string(build.blocks),
-               std::string(enum_text(build.norm.kind)), eps, build.norm.bias ? "1" : "0", build.modulated ? "1" : "0"},
+               std::string(enum_text(build.norm.kind)), number(build.norm.eps), number(build.norm.alpha),
+               build.norm.bias ? "1" : "0", build.modulated ? "1" : "0"},
               "|");
 }
 

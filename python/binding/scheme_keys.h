@@ -1,5 +1,6 @@
-// Schemes by a text that says all about them: "siamese(x=hybrid)|512|12|rms|1e-05|0|0" is scheme, width, blocks, norm,
-// eps, bias, modulated. A compiled graph that holds such a text means the same in any process.
+// Schemes by a text that says all about them: "siamese(x=hybrid)|512|12|rms|1e-05|0.5|0|0" is scheme, width, blocks,
+// norm, eps, alpha of an element-wise norm, bias, modulated. A compiled graph that holds such a text means the same in
+// any process.
 #pragma once
 
 #include <memory>

@@ -58,6 +58,10 @@ Tensors write(const std::string& key, int64_t site, const Tensors& parameters, c
     throw UsageError(
         c10::str("branch: expected the shape of the streams ", streams[0].sym_sizes(), ", got ", branch.sym_sizes()));
   }
+  if (!streams.empty() && branch.device() != streams[0].device()) {
+    throw UsageError(
+        c10::str("branch: expected the device of the streams, ", streams[0].device(), ", got ", branch.device()));
+  }
   return scheme->functional.write(site, parameters, streams, branch, gate.value_or(at::Tensor()));
 }
 
@@ -69,13 +73,18 @@ at::Tensor close(const std::string& key, const Tensors& parameters, const Tensor
 }
 
 std::string key_of(const std::string& scheme, int64_t width, int64_t blocks, const std::string& norm, double eps,
-                   bool bias, bool modulated, bool causal) {
+                   const std::optional<double>& norm_alpha, bool bias, bool modulated, bool causal) {
   const auto kind = enum_from_text<nn::NormKind>(norm);
   if (!kind) {
     throw UsageError("norm: expected one of " + join(enum_choices<nn::NormKind>()) + ", got '" + norm + "'");
   }
   residual::Build build{.width = width, .blocks = blocks, .norm = {}, .modulated = modulated};
   build.norm = {.kind = *kind, .eps = eps, .bias = bias};
+  if (norm_alpha) {
+    if (!build.norm.pointwise())
+      throw UsageError("norm_alpha: expected none for norm " + norm + ", which has no alpha");
+    build.norm.alpha = *norm_alpha;
+  }
   const std::string key = scheme_key(scheme, build);
   known_scheme(key);  // what cannot be built is said here
   if (causal) {       // and what may not be
@@ -131,7 +140,7 @@ void add_schemes(py::module_& module) {
              py::arg("branch"), py::arg("gate"), no_gil());
   module.def("close", &close, py::arg("key"), py::arg("parameters"), py::arg("streams"), no_gil());
   module.def("scheme_key", &key_of, py::arg("scheme"), py::arg("width"), py::arg("blocks"), py::arg("norm"),
-             py::arg("eps"), py::arg("bias"), py::arg("modulated"), py::arg("causal"));
+             py::arg("eps"), py::arg("norm_alpha"), py::arg("bias"), py::arg("modulated"), py::arg("causal"));
   module.def("initial_values", &initial_values, py::arg("key"), py::arg("place"), py::arg("seed"));
   module.def("hints", &hints, py::arg("key"), py::arg("site"));
   module.def("canonical_scheme", &residual::canonical_scheme, py::arg("text"));

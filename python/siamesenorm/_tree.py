@@ -33,6 +33,15 @@ def attach(root: nn.Module, name: str, value: Tensor, kind: str | None) -> None:
     kinds[last] = kind
 
 
+def module_at(root: nn.Module, path: tuple[str, ...]) -> Any:
+    """The module at a path of names, as it is now; looked up as in tensor_at."""
+    module: Any = root
+    for name in path:
+        child = module._modules.get(name)
+        module = getattr(module, name) if child is None else child
+    return module
+
+
 def tensor_at(root: nn.Module, path: tuple[str, ...]) -> Tensor:
     """The tensor at a path of names, as it is now.
 
@@ -40,7 +49,7 @@ def tensor_at(root: nn.Module, path: tuple[str, ...]) -> Tensor:
     tensor is for. What is not there (parametrized, wrapped, a buffer) is asked for as usual.
     """
     module: Any = root
-    for name in path[:-1]:
+    for name in path[:-1]:  # module_at, without the price of a call
         child = module._modules.get(name)
         module = getattr(module, name) if child is None else child
     value = module._parameters.get(path[-1])

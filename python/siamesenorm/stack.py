@@ -12,7 +12,7 @@ from torch.utils.checkpoint import checkpoint
 from . import _verbs
 from ._native import binding
 from ._prototype import MakeScheme, made_by
-from ._tree import Node, attach, tensor_at
+from ._tree import Node, attach, module_at, tensor_at
 from .errors import UsageError
 from .scheme import BranchInit, Hints, Scheme, Site, Streams
 
@@ -109,6 +109,7 @@ class ResidualStack(nn.Module):
     width, blocks: of the streams; number of blocks.
     norm, eps, bias: "rms", "layer", or the element-wise "dyt" and "derf"; added inside the root of every norm; whether
     norms but RMSNorm have a shift.
+    norm_alpha: of dyt and derf, the factor inside tanh or erf at the start; None: the engine's 0.5.
     modulated: the caller scales and shifts what `read` returns and brings a final norm of its own (DiT).
     causal: a token may not see those after it: a scheme that looks across the tokens of a sample (mv_split) is refused.
     seed: of what starts at random. device, dtype: float32 and bfloat16 are served by fused kernels where there is one.
@@ -125,6 +126,7 @@ class ResidualStack(nn.Module):
         blocks: int,
         norm: str = "rms",
         eps: float = 1e-5,
+        norm_alpha: float | None = None,
         bias: bool = False,
         modulated: bool = False,
         causal: bool = False,
@@ -139,7 +141,7 @@ class ResidualStack(nn.Module):
             self._build_from_python(scheme, device, dtype)
             return
         engine = binding()
-        self._key = engine.scheme_key(scheme, width, blocks, norm, eps, bias, modulated, causal)
+        self._key = engine.scheme_key(scheme, width, blocks, norm, eps, norm_alpha, bias, modulated, causal)
         self.scheme: str | Scheme = self._key.split("|")[0]
         self.open: nn.Module = Open(self._key)
         self.close: nn.Module = Close(self._key)
@@ -173,11 +175,12 @@ class ResidualStack(nn.Module):
 
     def __getitem__(self, site: int) -> Junction:
         """The junction at a site: 0 attention of block 0, 1 ffn of block 0, 2 attention of block 1, ..."""
-        index = site + len(self) if site < 0 else site
-        if not 0 <= index < len(self):
-            raise IndexError(f"site: expected 0 to {len(self) - 1}, got {site}")
+        sites = 2 * self.blocks_count
+        index = site + sites if site < 0 else site
+        if not 0 <= index < sites:
+            raise IndexError(f"site: expected 0 to {sites - 1}, got {site}")
         kind = "attention_junction" if index % 2 == 0 else "ffn_junction"
-        return getattr(self.blocks[index // 2], kind)
+        return module_at(self, ("blocks", str(index // 2), kind))
 
     def forward(self, x: Tensor, sublayers: Sequence[Sublayer], checkpoint_every: int = 0) -> Tensor:
         """Embedding [batch, tokens, width] -> final hidden state, same shape.

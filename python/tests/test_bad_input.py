@@ -14,9 +14,9 @@ from siamesenorm._native import binding, check_torch
 ROUNDS = 60
 
 VALUES = [
-    None, True, 0, 1, -1, 3, 2**40, 2**63, 1.5, float("nan"), float("inf"), "", "siamese", "pre|8|1|rms|1e-5|0|0",
-    "siamese|8|1|rms|1e-5|0|0", "hc|8|1|layer|1e-5|1|1", "x|y", "\0", "model: {width: 3}", "é\ud800", [], {}, [None],
-    ["a=b"], {"a": 1}, b"bytes", torch.zeros(2, 3, 8), torch.zeros(0), torch.zeros(2, 3, 7), torch.ones(8),
+    None, True, 0, 1, -1, 3, 2**40, 2**63, 1.5, float("nan"), float("inf"), "", "siamese", "pre|8|1|rms|1e-5|0.5|0|0",
+    "siamese|8|1|rms|1e-5|0.5|0|0", "hc|8|1|layer|1e-5|0.5|1|1", "x|y", "\0", "model: {width: 3}", "é\ud800", [], {},
+    [None], ["a=b"], {"a": 1}, b"bytes", torch.zeros(2, 3, 8), torch.zeros(0), torch.zeros(2, 3, 7), torch.ones(8),
     torch.zeros(2, 3, 8, dtype=torch.int64), torch.zeros(2, 3, 8, dtype=torch.float64), torch.zeros(8, device="meta"),
     torch.zeros(2, 3, 8).to_sparse(), torch.zeros(2, 3, 8, dtype=torch.complex64), [torch.zeros(2, 3, 8)] * 2,
     [torch.ones(8)], [torch.ones(8)] * 3, [torch.zeros(2, 3, 8)], [torch.zeros(2, 3, 8)] * 3, [torch.zeros(0)],
@@ -42,14 +42,15 @@ def arity(function) -> int:
 
 def sensible(name: str, place: int) -> list[object]:
     """Arguments that pass the first checks, so that the later ones are reached, too."""
-    key = "siamese|8|1|rms|1e-05|0|0"
+    key = "siamese|8|1|rms|1e-05|0.5|0|0"
     x, gain = torch.zeros(2, 3, 8), torch.ones(8)
     known = {
         "open": [key, [], x],
         "read": [key, 0, [gain] * 3, [x, x]],
         "write": [key, 0, [gain] * 3, [x, x], x, None],
         "close": [key, [gain] * 3, [x, x, x]],
-        "scheme_key": ["siamese", 8, 1, "rms", 1e-5, False, False, False],
+        "scheme_key": ["siamese", 8, 1, "dyt", 1e-5, 0.5, False, False, False],
+        "rope_frequencies": [6, 1e4, "yarn(factor=8, context=64)"],
         "initial_values": [key, 0, 1],
         "hints": [key, 0],
         "initial_weight": ["normal", 0.02, 3.0, 8, 1, "name", 0, [8, 8], False, 0, True],
@@ -83,6 +84,7 @@ def test_verbs_name_what_is_wrong():
         ("x: expected", lambda: stack.open(torch.zeros(2, 3, 8, dtype=torch.int64))),
         ("branch: expected", lambda: stack[0].write(read, torch.zeros(2, 3, 9))),
         ("branch: expected the shape of the streams", lambda: stack[0].write(read, torch.zeros(2, 4, 8))),
+        ("branch: expected the device of the streams, cpu, got meta", lambda: stack[0].write(read, x.to("meta"))),
         ("expected", lambda: stack[0].read(streams[:1])),
         ("expected", lambda: stack.close(streams * 3)),
         ("sublayers: expected 2", lambda: stack(x, [])),
@@ -90,6 +92,8 @@ def test_verbs_name_what_is_wrong():
         ("blocks: expected", lambda: sn.ResidualStack("siamese", width=8, blocks=2**40)),
         ("norm: expected", lambda: sn.ResidualStack("siamese", width=8, blocks=1, norm="batch")),
         ("eps: expected", lambda: sn.ResidualStack("siamese", width=8, blocks=1, eps=-1.0)),
+        ("alpha: expected a number", lambda: sn.ResidualStack("pre", width=8, blocks=1, norm="dyt", norm_alpha=0)),
+        ("norm_alpha: expected none for norm rms", lambda: sn.ResidualStack("pre", width=8, blocks=1, norm_alpha=0.8)),
         ("unknown residual scheme 'siames'", lambda: sn.ResidualStack("siames", width=8, blocks=1)),
         ("scheme: expected", lambda: sn.ResidualStack(3, width=8, blocks=1)),
     ):

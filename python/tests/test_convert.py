@@ -22,17 +22,39 @@ def official(fixtures, binary, tmp_path, family: str, layout: str) -> dict[str, 
     return read(out)
 
 
-@pytest.fixture
-def small_vit(tiny):
-    return sn.Model(
+IMAGES = {
+    "width": 16, "blocks": 2, "heads": 2, "image": 8, "patch": 4, "channels": 3, "classes": 5, "norm": "layer",
+    "norm_eps": 1e-6, "bias": True, "residual": "siamese",
+}  # fmt: skip
+
+# Layout: the model, what no tensor tells, and inputs of its pass.
+LAYOUTS = {
+    "official-deit": (
+        {"family": "vit", "ffn": "gelu", **IMAGES}, ["model.heads=2"], lambda: (torch.randn(2, 3, 8, 8),),
+    ),
+    "official-dit": (
+        {"family": "dit", "ffn": "gelu_tanh", **IMAGES},
+        ["model.heads=2"],
+        lambda: (torch.randn(2, 3, 8, 8), torch.tensor([3, 700]), torch.tensor([0, 4])),
+    ),
+    "official-lm": (
         {
-            "model": {
-                "family": "vit", "residual": "siamese", "width": 16, "blocks": 2, "heads": 2, "image": 8, "patch": 4,
-                "channels": 3, "classes": 5, "ffn": "gelu", "norm": "layer", "norm_eps": 1e-6, "bias": True,
-            },
-            "data": {"source": "random"},
-        }
-    )  # fmt: skip
+            "family": "lm", "residual": "siamese(x=hybrid)", "width": 16, "blocks": 2, "heads": 2, "ffn_width": 24,
+            "vocab": 37, "tied": False, "context": 16, "rope_theta": 700.0,
+        },
+        ["model.heads=2", "model.rope_theta=700", "model.context=16"],
+        lambda: (torch.randint(37, (2, 9)),),
+    ),
+}  # fmt: skip
+
+
+def randomised(layout: str) -> sn.Model:
+    """A model of this layout whose every parameter says where it belongs (gates of a dit start at zero)."""
+    model = sn.Model({"model": LAYOUTS[layout][0], "data": {"source": "random"}})
+    with torch.no_grad():
+        for value in model.parameters():
+            value.add_(0.1 * torch.randn(value.shape))
+    return model.eval()
 
 
 WRAPPED = {
@@ -43,17 +65,20 @@ WRAPPED = {
 
 
 @pytest.mark.parametrize("wrap", WRAPPED.values(), ids=WRAPPED)
-def test_deit_pickle_comes_back(wrap, small_vit, binary, tmp_path):
-    sn.save(small_vit, tmp_path / "vit")
-    state = official(tmp_path, binary, tmp_path, "vit", "official-deit")
-    torch.save(wrap(state), tmp_path / "x.pt")
-    code = main([str(tmp_path / "x.pt"), str(tmp_path / "back"), "--layout", "official-deit", "model.heads=2"])
-    assert code == 0
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_a_pickle_comes_back(layout, wrap, binary, tmp_path):
+    torch.manual_seed(3)
+    _, told, inputs = LAYOUTS[layout]
+    model = randomised(layout)
+    sn.save(model, tmp_path / "ours")
+    torch.save(wrap(official(tmp_path, binary, tmp_path, "ours", layout)), tmp_path / "x.pt")
+    assert main([str(tmp_path / "x.pt"), str(tmp_path / "back"), "--layout", layout, *told]) == 0
     back = sn.load(tmp_path / "back")
-    for name, value in small_vit.state_dict().items():
+    assert back.state_dict().keys() == model.state_dict().keys()
+    for name, value in model.state_dict().items():
         assert torch.equal(back.state_dict()[name], value), name
-    images = torch.randn(2, 3, 8, 8)
-    assert torch.equal(back(images), small_vit.eval()(images))
+    given = inputs()
+    assert torch.equal(back(*given), model(*given))
 
 
 class Evil:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -11,7 +12,7 @@ from pathlib import Path
 import pytest
 import torch
 import torch.nn.functional as F
-from hf_cases import CASES, CODE, SMALL, build, modelling, relative_error, siamese
+from hf_cases import CASES, CODE, SMALL, build, modelling, randomise, relative_error, siamese
 from safetensors.torch import load_file, save_file
 from transformers import AutoModelForCausalLM
 
@@ -58,7 +59,7 @@ def test_the_file_needs_torch_and_transformers_only() -> None:
                 imports |= {alias.name.split(".")[0] for alias in node.names}
             elif isinstance(node, ast.ImportFrom):
                 imports.add("." if node.level else str(node.module).split(".")[0])
-        assert imports <= {"math", "re", "torch", "transformers", "."}
+        assert imports <= {"difflib", "math", "re", "torch", "transformers", "."}
 
 
 LOAD = """
@@ -188,16 +189,102 @@ def test_the_package_has_every_scheme(tmp_path: Path) -> None:
     assert half.blocks[0].ffn_junction.x_norm.weight.dtype == torch.float32
     assert half.blocks[0].ffn.out.weight.dtype == torch.bfloat16
     assert relative_error(half(TOKENS).logits, model(TOKENS).logits) < 0.05
+
+
+PACKAGE_CASES = {
+    **{scheme: {"residual": scheme} for scheme in (
+        "peri", "post", "olmo2", "hc", "resi_dual", "keel", "attn_res", "attn_res(block=2)", "lambda", "denseformer",
+        "span", "mhc", "orthogonal",
+    )},
+    "dyt": {"norm": "dyt", "norm_alpha": 0.8},
+    "yarn": {"rope_scaling": "yarn(factor=8, context=8)"},
+    "llama3": {"rope_scaling": "llama3(factor=4, context=64)", "residual": "pre"},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", PACKAGE_CASES)
+def test_the_package_computes_what_the_engine_does(case: str, tmp_path: Path) -> None:
+    """Schemes, norms and rotary frequencies that the modelling file has not: logits in double, and generation."""
+    import siamesenorm.hf as sn_hf
+
+    torch.manual_seed(1)
+    model = sn_hf.SiameseForCausalLM(sn_hf.SiameseConfig(model={**SMALL, **PACKAGE_CASES[case]})).eval()
+    randomise(model)
+    model.save_pretrained(tmp_path / "theirs")
     save_file({"tokens": TOKENS}, tmp_path / "in.safetensors")
-    for scheme in ("peri", "post", "olmo2", "hc", "resi_dual", "keel"):
-        config = sn_hf.SiameseConfig(model={**SMALL, "residual": scheme})
-        torch.manual_seed(1)
-        model = sn_hf.SiameseForCausalLM(config).eval()
-        folder = tmp_path / scheme
-        model.save_pretrained(folder)
-        siamese("convert", folder, "--from", "hf", "--to", "siamese", "-o", folder / "ours")
-        siamese("probe", folder / "ours", "--inputs", tmp_path / "in.safetensors", "--out", folder / "out.safetensors")
-        found = load_file(folder / "out.safetensors")["output"]
-        assert relative_error(model(TOKENS).logits, found) < 1e-5, scheme
-        greedy = model.generate(TOKENS[:1, :4], max_new_tokens=4, do_sample=False)
-        assert greedy.shape == (1, 8)
+    siamese("convert", tmp_path / "theirs", "--from", "hf", "--to", "siamese", "-o", tmp_path / "ours")
+    siamese("probe", tmp_path / "ours", "--inputs", tmp_path / "in.safetensors", "--double", "--out",
+            tmp_path / "out.safetensors")  # fmt: skip
+    found = load_file(tmp_path / "out.safetensors")["output"]
+    assert relative_error(model(TOKENS).logits, found) < 1e-5
+    assert relative_error(model.double()(TOKENS).logits, found) < 1e-10
+    cached = model.generate(TOKENS[:2, :4], max_new_tokens=6, do_sample=False, use_cache=True)
+    plain = model.generate(TOKENS[:2, :4], max_new_tokens=6, do_sample=False, use_cache=False)
+    assert cached.shape == (2, 10)
+    assert torch.equal(cached, plain)
+
+
+def test_the_start_of_element_wise_norms_is_handed_on() -> None:
+    import siamesenorm.hf as sn_hf
+
+    for given, wanted in (({"norm_alpha": 0.8}, 0.8), ({}, 0.5)):
+        model = sn_hf.SiameseForCausalLM(sn_hf.SiameseConfig(model={**SMALL, "norm": "derf", **given}))
+        alphas = [value for name, value in model.named_parameters() if name.endswith("alpha")]
+        assert len(alphas) == 3 * 2 * 3 + 3
+        assert all(alpha.item() == pytest.approx(wanted) for alpha in alphas)
+
+
+def test_every_key_of_the_engine_is_known() -> None:
+    """With the engine's defaults: a key that is added there has to be computed, refused or waved through here."""
+    import siamesenorm as sn
+    from siamesenorm.hf.configuration_siamese import DEFAULTS, WITHOUT_EFFECT
+
+    config = {"data": {"source": "random"}, "model": {"vocab": 256, "residual": "siamese"}}
+    theirs = sn.Model(config, device="meta").config["model"]
+    assert theirs.keys() == {*DEFAULTS, *WITHOUT_EFFECT}
+    derived = {"kv_heads": 4, "ffn_width": 1024, "positions": "rope"}
+    assert {**DEFAULTS, **derived} == {key: theirs[key] for key in DEFAULTS}
+
+
+REFUSED_BY_BOTH = [
+    ({"rope_scalin": "none"}, "model.rope_scalin: unknown key (did you mean 'rope_scaling'?)"),
+    ({"kvheads": 2}, "model.kvheads: unknown key (did you mean 'kv_heads'?)"),
+    ({"xyzzy": 2}, "model.xyzzy: unknown key"),
+    ({"window": 8}, "model.window: expected 0, or at least model.context (16), got 8"),
+    ({"window": 8, "window_pattern": "FS"}, "got 8 with model.window_pattern FS"),
+    ({"window": 16, "rope_scaling": "yarn(factor=2)", "rope_scaling_layers": "full"}, "model.rope_scaling_layers: "),
+    ({"value_residual": "half"}, "model.value_residual: expected none, got half"),
+    ({"depth_attention_stride": 2}, "model.depth_attention_stride: expected 0, got 2"),
+    ({"positions": "sincos"}, "model.positions: expected one of rope, learned, got 'sincos'"),
+    ({"ffn": "relu"}, "model.ffn: expected one of swiglu, gelu, gelu_tanh, got 'relu'"),
+    ({"attention_norm": "v"}, "model.attention_norm: expected one of scheme, none, qk, qk_full, qkv, got 'v'"),
+    ({"family": "moe"}, "model.family: expected lm, got 'moe'"),
+]
+
+
+@pytest.mark.parametrize("package", [False, True], ids=["the file alone", "the package"])
+@pytest.mark.parametrize(("given", "words"), REFUSED_BY_BOTH, ids=lambda value: value if isinstance(value, str) else "")
+def test_what_is_not_computed_is_refused_by_its_key(given: dict, words: str, package: bool) -> None:
+    import siamesenorm.hf as sn_hf
+
+    code = sn_hf if package else modelling()
+    with pytest.raises(ValueError, match=re.escape(words)) as refused:
+        code.SiameseForCausalLM(code.SiameseConfig(model={**SMALL, **given}))
+    assert "\n" not in str(refused.value)
+
+
+def test_rope_scaling_needs_the_package() -> None:
+    import siamesenorm.hf as sn_hf
+
+    code, scaled = modelling(), {**SMALL, "rope_scaling": "yarn(factor=8, context=8192)"}
+    with pytest.raises(ValueError, match=r"model\.rope_scaling: expected none, got 'yarn.* siamesenorm has it"):
+        code.SiameseForCausalLM(code.SiameseConfig(model=scaled))
+    with pytest.raises(ValueError, match=r"model\.rope_scaling: expected none, llama3"):
+        sn_hf.SiameseForCausalLM(sn_hf.SiameseConfig(model={**SMALL, "rope_scaling": "linear(factor=8)"}))
+
+
+@pytest.mark.parametrize("pattern", ["F", "FFFS"])
+def test_a_window_that_no_block_has_is_none(pattern: str) -> None:
+    code = modelling()
+    config = code.SiameseConfig(model={**SMALL, "window": 8, "window_pattern": pattern})  # three blocks
+    code.SiameseForCausalLM(config)

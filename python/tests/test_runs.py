@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import sys
+import types
 
 import numpy as np
 import pytest
@@ -102,6 +104,29 @@ def test_divergence_is_an_exception(tiny, tmp_path):
     with pytest.raises(sn.DivergedError):
         sn.train(tiny, out=tmp_path / "run", progress=False, optim__lr=1e38, optim__clip=0.0, train__max_skips=1,
                  train__steps=20)  # fmt: skip
+
+
+def test_columns_are_a_frame_where_pandas_is(fixtures, monkeypatch):
+    """pandas is not among what the tests install: a stand-in for it takes what pandas.DataFrame would be given."""
+
+    class Frame(dict):
+        pass
+
+    pandas = types.ModuleType("pandas")
+    pandas.DataFrame = Frame
+    monkeypatch.setitem(sys.modules, "pandas", pandas)
+    for frame in (None, True):
+        record, sweep = sn.read_run(fixtures / "lm", frame=frame), sn.read_sweep(fixtures / "sweep", frame=frame)
+        plain = sn.read_run(fixtures / "lm", frame=False)
+        for table in (record["steps"], record["evals"], sweep["runs"], sweep["results"]):
+            assert type(table) is Frame
+        assert type(plain["steps"]) is dict
+        assert record["steps"].keys() == plain["steps"].keys()
+        assert np.array_equal(record["steps"]["loss"], plain["steps"]["loss"])
+    monkeypatch.setitem(sys.modules, "pandas", None)  # not installed
+    assert type(sn.read_run(fixtures / "lm")["steps"]) is dict
+    with pytest.raises(ImportError):
+        sn.read_run(fixtures / "lm", frame=True)
 
 
 def test_read_run_of_every_family(fixtures):

@@ -109,6 +109,20 @@ def test_element_wise_norms(norm, bias, function):
     testing.check_scheme("sandwich", sandwich, norm=norm, bias=bias)
 
 
+@pytest.mark.parametrize("norm", ["dyt", "derf"])
+def test_element_wise_norms_start_where_they_are_told(norm):
+    for given, wanted in ((0.8, 0.8), (None, 0.5)):
+        stack = sn.ResidualStack("siamese", width=8, blocks=2, norm=norm, norm_alpha=given)
+        alphas = [value for name, value in stack.named_parameters() if name.endswith("alpha")]
+        assert len(alphas) == 3 * 4 + 3
+        assert all(alpha.item() == pytest.approx(wanted) for alpha in alphas)
+        with torch.no_grad():
+            for alpha in alphas:
+                alpha.zero_()
+        stack.reset_parameters()
+        assert all(alpha.item() == pytest.approx(wanted) for alpha in alphas)
+
+
 def test_a_wrong_equation_is_found():
     with pytest.raises(AssertionError, match="output"):
         testing.check_scheme("siamese", pre_of_siamese)

@@ -182,6 +182,17 @@ void resolve(ModelConfig& config, const DataSizes& data) {
   }
 }
 
+std::string norm_note(const ModelConfig& config) {
+  if (!config.norm_spec().pointwise()) return "";
+  const nn::Parameters shapes(0, at::kFloat, at::kMeta);
+  const residual::Build build{.width = config.width, .blocks = config.blocks, .norm = config.norm_spec()};
+  const auto topology = residual::make_topology(config.residual, nn::Scope(shapes), build);
+  const std::string lost(topology->lost_without_true_norm());
+  if (lost.empty()) return "";
+  return "model.norm (" + std::string(enum_text(config.norm)) + ") does not take out the size of its input: with " +
+         config.residual + " " + lost;
+}
+
 nn::AttentionNorm attention_norm(const ModelConfig& config, const residual::Topology& topology,
                                  const residual::Site& site) {
   switch (config.attention_norm) {

@@ -168,6 +168,9 @@ struct DataSizes {
 // text canonical, and refuses impossible shapes with the key, what was expected and what came.
 void resolve(ModelConfig& config, const DataSizes& data);
 
+// What the residual scheme is not under the model's kind of norm, in a few words; empty: nothing is amiss.
+std::string norm_note(const ModelConfig& config);
+
 // The norms inside attention at a site: the config's choice, or the scheme's.
 nn::AttentionNorm attention_norm(const ModelConfig& config, const residual::Topology& topology,
                                  const residual::Site& site);

@@ -11,6 +11,7 @@ namespace {
 class DeepNorm : public OneStream {
  public:
   DeepNorm(const nn::Scope& scope, const Build& build) : OneStream(scope, build, {.final = false}) {}
+  std::string_view lost_without_true_norm() const override { return "nothing divides its factor (2L)^(1/4) out again"; }
   std::unique_ptr<Junction> junction(const nn::Scope& scope, const Site& site) const override {
     return post_junction(scope, site, build(), std::pow(2.0 * static_cast<double>(build().blocks), 0.25));
   }

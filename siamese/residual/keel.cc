@@ -36,6 +36,7 @@ class Keel : public OneStream {
  public:
   Keel(const KeelOptions& options, const nn::Scope& scope, const Build& build)
       : OneStream(scope, build), options_(options) {}
+  std::string_view lost_without_true_norm() const override { return "nothing divides its factor 2L out again"; }
   std::unique_ptr<Junction> junction(const nn::Scope& scope, const Site& site) const override {
     if (site.block > 0) return keel_junction(scope, site, build(), 2.0 * static_cast<double>(build().blocks));
     if (options_.variant == KeelVariant::b && site.kind == SiteKind::ffn) return keel_junction(scope, site, build(), 1);

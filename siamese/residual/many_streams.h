@@ -43,6 +43,7 @@ class ManyStreams : public Topology {
 
   Streams open(const at::Tensor& embedding) const override;
   at::Tensor close(const Streams& streams) const override;
+  std::string_view lost_without_true_norm() const override { return "it does not start as Pre-Norm"; }
 
  protected:
   const Build& build() const { return build_; }

@@ -11,6 +11,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
@@ -112,6 +113,10 @@ class Topology {
 
   // Whether a token's streams depend, outside of the branches, on other tokens of its sample (its first dimension).
   virtual bool mixes_tokens() const { return false; }
+
+  // What does not hold, where the norms of the build do not take out the size of what they are given (model.norm dyt,
+  // derf), although the scheme is known for it: for a note to the user. Empty: nothing.
+  virtual std::string_view lost_without_true_norm() const { return {}; }
 
   // Hints, where a scheme reaches inside a branch.
   virtual nn::AttentionNorm attention_norm(const Site&) const { return nn::AttentionNorm::none; }

@@ -330,6 +330,7 @@ static std::string plan_text(const RunConfig& config, int64_t samples) {
         "the whole",
         config.train.residual_warmup_steps);
   }
+  if (const std::string note = models::norm_note(config.model); !note.empty()) text += "; " + note;
   return text;
 }
 

@@ -67,6 +67,29 @@ TEST(NormKinds, SaveAndLoadKeepEveryBit) {
   std::filesystem::remove(path);
 }
 
+// A run opens with this line (tests/train/run_loop_test.cc).
+TEST(NormKinds, ASchemeThatNeedsATrueNormSaysSo) {
+  const auto note = [](const std::string& scheme, nn::NormKind kind) {
+    ModelConfig config = small_config(scheme);
+    config.norm = kind;
+    return norm_note(config);
+  };
+  for (const std::string scheme : {"deepnorm", "keel", "hc", "mhc", "attn_res", "attn_res(block=1)"}) {
+    EXPECT_EQ(note(scheme, nn::NormKind::rms), "") << scheme;
+    EXPECT_EQ(note(scheme, nn::NormKind::layer), "") << scheme;
+    for (const nn::NormKind kind : kElementWise) {
+      const std::string begin = "model.norm (" + std::string(enum_text(kind)) +
+                                ") does not take out the size of its input: with " + scheme + " ";
+      const bool factor = scheme == "deepnorm" || scheme == "keel";
+      const std::string lost = factor ? "nothing divides its factor" : "it does not start as Pre-Norm";
+      EXPECT_EQ(note(scheme, kind).substr(0, begin.size() + lost.size()), begin + lost);
+    }
+  }
+  for (const std::string scheme : {"pre", "post", "siamese", "siamese(x=hybrid)", "lambda"}) {
+    EXPECT_EQ(note(scheme, nn::NormKind::dyt), "") << scheme;
+  }
+}
+
 // A float model with inputs far out of its range: nothing overflows, forward or backward.
 TEST(NormKinds, StreamsOfTenThousandStayFinite) {
   for (const ops::Precision precision : {ops::Precision::float32, ops::Precision::bfloat16}) {

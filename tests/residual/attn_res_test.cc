@@ -39,12 +39,11 @@ at::Tensor full(const Toy& toy, const at::Tensor& e, const Gated& gated = as_it_
   return attend(toy, "close", v);
 }
 
-at::Tensor blocks_of(size_t size, const Toy& toy, const at::Tensor& e, const Gated& gated = as_it_is) {
+at::Tensor blocks_of_sites(size_t size, const Toy& toy, const at::Tensor& e, const Gated& gated = as_it_is) {
   std::vector<at::Tensor> b = {e};
   at::Tensor p;
   for (size_t i = 0; i < toy.depth(); ++i) {
-    const size_t block = i / 2;
-    if (i % 2 == 0 && block > 0 && block % size == 0) {
+    if (i > 0 && i % size == 0) {
       b.push_back(p);
       p = at::Tensor();
     }
@@ -56,6 +55,11 @@ at::Tensor blocks_of(size_t size, const Toy& toy, const at::Tensor& e, const Gat
   }
   b.push_back(p);
   return attend(toy, "close", b);
+}
+
+// As the option counts: Transformer blocks.
+at::Tensor blocks_of(size_t size, const Toy& toy, const at::Tensor& e, const Gated& gated = as_it_is) {
+  return blocks_of_sites(2 * size, toy, e, gated);
 }
 
 TEST(AttnRes, FullForm) {
@@ -70,6 +74,13 @@ TEST(AttnRes, BlockForm) {
       return toy.normed("close.norm", blocks_of(size, toy, e));
     });
   }
+}
+
+// The option cannot say this, since it counts blocks of two sites; the equation can.
+TEST(AttnRes, ABlockOfOneSiteIsTheFullForm) {
+  expect_equation("attn_res", [](const Toy& toy, const at::Tensor& e) {
+    return toy.normed("close.norm", blocks_of_sites(1, toy, e));
+  });
 }
 
 // A gate multiplies the branch, where it begins a source and where it is added to one; in a modulated family the norm

@@ -1,5 +1,6 @@
 // HC and mHC against their equations, stream by stream, and how they start.
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 #include "tests/residual/harness.h"
@@ -151,6 +152,30 @@ TEST(ManifoldHyperConnections, EquationsOfOtherMatrices) {
   expect_equation("mhc(res=permutations)", manifold_hyper_connections(4, 0, Res::permutations));
   expect_equation("mhc(streams=3, res=permutations)", manifold_hyper_connections(3, 0, Res::permutations));
   expect_equation("mhc(streams=2, res=permutations)", manifold_hyper_connections(2, 0, Res::permutations));
+}
+
+// Of two streams such a matrix is (1-t, t; t, 1-t) with t from 0 to 1, and the weights of the two permutations are 1-t,
+// t.
+TEST(ManifoldHyperConnections, PermutationsOfTwoStreamsReachEveryDoublyStochasticMatrix) {
+  const auto logarithm = [](double x) { return x > 0 ? std::log(x) : -1e4; };  // of which exp is 0
+  for (const double t : {0.0, 0.1, 0.5, 0.75, 1.0}) {
+    const Toy toy("mhc(streams=2, res=permutations)", 3, 6, {});
+    const c10::NoGradGuard no_grad;
+    for (size_t site = 0; site < toy.depth(); ++site) {
+      toy.own(site, "mix_scale").zero_();  // the biases alone decide
+      toy.own(site, "res_bias").copy_(at::tensor({logarithm(1 - t), logarithm(t)}, at::kDouble));
+    }
+    const at::Tensor e = randn({2, 5, 6}, 3);
+    const std::vector<Tensors> matrix = {{at::tensor(1 - t, at::kDouble), at::tensor(t, at::kDouble)},
+                                         {at::tensor(t, at::kDouble), at::tensor(1 - t, at::kDouble)}};
+    Tensors x(2, e);
+    for (size_t site = 0; site < toy.depth(); ++site) {
+      const at::Tensor pre = 1 / (1 + at::exp(-toy.own(site, "pre_bias")));
+      const at::Tensor post = 2 / (1 + at::exp(-toy.own(site, "post_bias")));
+      hyper_step(toy, site, x, {pre[0], pre[1]}, matrix, {post[0], post[1]});
+    }
+    testing::expect_relative(toy.run(e), summed(toy, x), 1e-12, "t = " + std::to_string(t));
+  }
 }
 
 // More streams than the fused passes take. A gradient of these 120 weights is a sum of many terms that cancel, so it is

@@ -31,6 +31,25 @@ TEST(RunLoop, ASaveThatFailsLeavesTheRunGoing) {
   EXPECT_EQ(io::list_checkpoints(run), (Steps{4, 12}));
 }
 
+TEST(RunLoop, TheFirstLineSaysWhatASchemeIsNotUnderAnElementWiseNorm) {
+  struct Started : Observer {
+    void started(const std::string& what) override { line = what; }
+    std::string line;
+  };
+  const auto first_line = [](const std::string& scheme) {
+    const TemporaryFolder folder("first_line");
+    Started heard;
+    start_run(tiny_config({"model.norm=dyt", "train.steps=1", "model.residual=" + scheme}), folder / "run", false, "",
+              {&heard});
+    return heard.line;
+  };
+  EXPECT_NE(first_line("attn_res")
+                .find("; model.norm (dyt) does not take out the size of its input: with attn_res it "
+                      "does not start as Pre-Norm"),
+            std::string::npos);
+  EXPECT_EQ(first_line("pre").find("model.norm"), std::string::npos);
+}
+
 TEST(RunLoop, ALastSaveThatFailsNamesTheLastGoodOne) {
   const TemporaryFolder folder("last");
   const fs::path run = folder / "run";

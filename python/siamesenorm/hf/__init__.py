@@ -9,8 +9,11 @@ SiameseNorm, the engine's own junctions do here, for every scheme.
 
 from __future__ import annotations
 
+import torch
+from torch import Tensor
 from transformers import AutoConfig, AutoModelForCausalLM
 
+from .._native import binding
 from ..stack import Junction, ResidualStack
 from . import modeling_siamese
 from .configuration_siamese import SiameseConfig
@@ -24,7 +27,8 @@ class EngineScheme:
     def __init__(self, model: dict) -> None:
         self.stack = ResidualStack(
             model["residual"], width=model["width"], blocks=model["blocks"], norm=model["norm"], eps=model["norm_eps"],
-            bias=model["bias"], causal=True,
+            norm_alpha=model["norm_alpha"] if model["norm"] in ("dyt", "derf") else None, bias=model["bias"],
+            causal=True,
         )  # fmt: skip
         self.open = lambda: self.stack.open
         self.close = lambda: self.stack.close
@@ -44,7 +48,22 @@ class SiameseForCausalLM(modeling_siamese.SiameseForCausalLM):
     """
 
     scheme_class = EngineScheme
+    scales_rope = True
     _keep_in_fp32_modules_strict = ("open", "close", "attention_junction", "ffn_junction")
+
+    def __init__(self, config: SiameseConfig) -> None:
+        model = config.model
+        self._scaled = None
+        if model["rope_scaling"] != "none":
+            self._scaled = binding().rope_frequencies(config.head_dim, model["rope_theta"], model["rope_scaling"])
+        super().__init__(config)
+
+    def frequencies(self, device: torch.device, dtype: torch.dtype) -> tuple[Tensor, float]:
+        """Of RoPE [head_dim / 2] and the factor on cos and sin: with rope_scaling, those that the engine computes."""
+        if self._scaled is None:
+            return super().frequencies(device, dtype)
+        frequencies, magnitude = self._scaled
+        return torch.tensor(frequencies, dtype=dtype, device=device), magnitude
 
 
 AutoConfig.register(SiameseConfig.model_type, SiameseConfig)

@@ -25,7 +25,6 @@ norms are computed in float32 at least, whatever the type of the weights.
 """
 
 import math
-import re
 
 import torch
 import torch.nn.functional as F
@@ -34,42 +33,11 @@ from transformers import DynamicCache, GenerationMixin, PreTrainedModel
 from transformers.modeling_layers import GradientCheckpointingLayer
 from transformers.modeling_outputs import CausalLMOutputWithPast
 
-from .configuration_siamese import SiameseConfig
+from .configuration_siamese import PACKAGE, SiameseConfig, scheme_options
 
 Streams = tuple[Tensor, ...]
 
 # ---- Schemes
-
-
-def scheme_options(text: str) -> tuple[str, dict[str, str]]:
-    """siamese(x=hybrid, depth_scale=none) -> its name and what it says; ValueError for what this file has not."""
-    found = re.fullmatch(r"\s*(\w+)\s*(?:\(([^()]*)\))?\s*", text)
-    name = found.group(1) if found else text
-    known = {
-        "pre": {},
-        "siamese": {
-            "x": ("post", "hybrid"),
-            "form": ("read", "write"),
-            "input_norm": ("true", "false"),
-            "depth_scale": ("block", "sublayer", "layer", "none"),
-            "final_norm": ("true", "false"),
-        },
-    }
-    if name not in known:
-        raise ValueError(f"model.residual: expected pre or siamese(...), got {text!r}: the package siamesenorm has it")
-    options = {key: values[0] for key, values in known[name].items()}
-    given = {}
-    for word in filter(None, ((found.group(2) or "") if found else "").replace(" ", "").split(",")):
-        key, _, value = word.partition("=")
-        if value not in known[name].get(key, ()):
-            raise ValueError(f"model.residual: unknown option {word!r} in {text!r}")
-        given[key] = value
-    if given.get("form") == "write":
-        options["final_norm"] = "false"
-    options |= given
-    if name == "siamese" and options["x"] == "hybrid" and options["form"] == "write":
-        raise ValueError(f"model.residual: x=hybrid has no form=write, got {text!r}")
-    return name, options
 
 
 class Norm(nn.Module):
@@ -91,7 +59,7 @@ class Norm(nn.Module):
 
 def stream_norm(model: dict) -> Norm:
     if model["norm"] not in ("rms", "layer"):
-        raise ValueError(f"model.norm: expected rms or layer, got {model['norm']!r}: the package siamesenorm has it")
+        raise ValueError(f"model.norm: expected rms or layer, got {model['norm']!r}: {PACKAGE}")
     return Norm(model["width"], model["norm_eps"], model["norm"] == "layer", model["bias"])
 
 
@@ -303,6 +271,7 @@ class Block(GradientCheckpointingLayer):
 class SiameseForCausalLM(PreTrainedModel, GenerationMixin):
     config_class = SiameseConfig
     scheme_class = PlainScheme
+    scales_rope = False  # the package siamesenorm does
     supports_gradient_checkpointing = True
     _supports_sdpa = True
     _no_split_modules = ("Block",)
@@ -312,6 +281,8 @@ class SiameseForCausalLM(PreTrainedModel, GenerationMixin):
         model = config.model
         if model["family"] != "lm":
             raise ValueError(f"model.family: expected lm, got {model['family']!r}")
+        if model["rope_scaling"] != "none" and not self.scales_rope:
+            raise ValueError(f"model.rope_scaling: expected none, got {model['rope_scaling']!r}: {PACKAGE}")
         scheme = self.scheme_class(model)
         self.embedding = nn.Embedding(model["vocab"], model["width"])
         if model["positions"] == "learned":
@@ -347,13 +318,18 @@ class SiameseForCausalLM(PreTrainedModel, GenerationMixin):
     def set_output_embeddings(self, value: nn.Module) -> None:
         self.head = value
 
+    def frequencies(self, device: torch.device, dtype: torch.dtype) -> tuple[Tensor, float]:
+        """Of RoPE [head_dim / 2], and what cos and sin are multiplied by."""
+        size = self.config.head_dim
+        exponents = torch.arange(0, size, 2, dtype=dtype, device=device) / size
+        return self.config.model["rope_theta"] ** -exponents, 1.0
+
     def rotary(self, places: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
         """Tables [batch, 1, tokens, head_dim / 2], computed in double and rounded once."""
         exact = torch.float32 if places.device.type == "mps" else torch.float64
-        size = self.config.head_dim
-        exponents = torch.arange(0, size, 2, dtype=exact, device=places.device) / size
-        angles = places[:, None, :, None].to(exact) * self.config.model["rope_theta"] ** -exponents
-        return angles.cos().to(dtype), angles.sin().to(dtype)
+        frequencies, magnitude = self.frequencies(places.device, exact)
+        angles = places[:, None, :, None].to(exact) * frequencies
+        return (magnitude * angles.cos()).to(dtype), (magnitude * angles.sin()).to(dtype)
 
     def forward(
         self,
