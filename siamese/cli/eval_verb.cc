@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <map>
 #include <memory>
+#include <optional>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -18,12 +19,15 @@
 #include "siamese/cli/version.h"
 #include "siamese/config/fields.h"
 #include "siamese/config/yaml.h"
+#include "siamese/data/identity.h"
 #include "siamese/eval/evaluate.h"
+#include "siamese/io/run_dir.h"
 #include "siamese/ops/reduce.h"
 #include "siamese/train/checkpoint.h"
 #include "siamese/train/classifier.h"
 #include "siamese/train/device.h"
 #include "siamese/train/tasks.h"
+#include "siamese/train/trainer_state.h"
 
 namespace siamese::cli {
 namespace {
@@ -92,6 +96,24 @@ train::RunConfig eval_config(const EvalArguments& arguments) {
   return config;
 }
 
+// Without a word, a loss on files that have changed would be taken for that on the run's own.
+void warn_of_changed_data(const EvalArguments& arguments, const train::RunConfig& config,
+                          const std::filesystem::path& checkpoint) {
+  const bool named = std::any_of(arguments.overrides.begin(), arguments.overrides.end(),
+                                 [](const std::string& text) { return text.starts_with("data."); });
+  const std::filesystem::path file = checkpoint / io::kTrainerFile;
+  if (named || !is_there(file)) return;
+  const data::DataIdentity then = train::read_trainer_state(file).data;
+  if (then.empty()) return;
+  std::optional<std::string> changed;
+  try {
+    changed = data::difference(then, data::identity_of(config.data));
+  } catch (const DataError&) {  // files for training alone may be gone
+    return;
+  }
+  if (changed) std::fprintf(stderr, "siamese: %s: not what the run was trained on\n", printable(*changed).c_str());
+}
+
 // `group`: ranks that share the work, null when there is one process. Rank 0 goes first: what it refuses is said once,
 // and the others take the checkpoint that it found.
 int evaluate_run(EvalArguments arguments, comm::Group* group) {
@@ -114,6 +136,7 @@ int evaluate_run(EvalArguments arguments, comm::Group* group) {
                  "text or images\n");
   }
   const auto test = data::open_held_out(config.data, train::sample_shape(loaded.config.model));
+  if (leads) warn_of_changed_data(arguments, config, loaded.checkpoint);
   const train::Classifier classifier(config);
   const auto tasks = train::open_tasks(config, train::read_tokenizer(loaded.checkpoint, loaded.tokenizer));
   const auto words = config.eval.prompts.empty() ? nullptr : train::words_of(loaded);

@@ -54,7 +54,8 @@ fs::path record_file(const Arguments& arguments, const train::SweepPlan& plan) {
   const std::string deciding = train::deciding_override(arguments.overrides);
   if (deciding.empty()) return plan.record;
   if (!arguments.quiet) {
-    std::fprintf(stderr, "%s: neither read nor written, because of %s\n", plan.record.c_str(), deciding.c_str());
+    std::fprintf(stderr, "%s: neither read nor written, because of %s\n", printable(plan.record.string()).c_str(),
+                 printable(deciding).c_str());
   }
   return {};
 }

@@ -212,7 +212,13 @@ TEST_F(Survival, ChangedDataAreNamed) {
   write("a.txt", text);
   ASSERT_EQ(run(tiny + "data.source=text data.train=[a.txt] --out run").exit_code, 0);
   text[100] = text[100] == '1' ? '2' : '1';
+  EXPECT_EQ(run("eval run").error.find("trained on"), std::string::npos);
   write("a.txt", text);
+  const CommandResult said = run("eval run");
+  EXPECT_EQ(said.exit_code, 0) << said.error;
+  EXPECT_NE(said.error.find("siamese: a.txt: expected "), std::string::npos) << said.error;
+  EXPECT_NE(said.error.find("not what the run was trained on"), std::string::npos) << said.error;
+  EXPECT_EQ(run("eval run data.val=[a.txt]").error.find("trained on"), std::string::npos);
   const CommandResult refused = run("resume run/step4 --quiet");
   EXPECT_EQ(refused.exit_code, 3) << refused.error;
   EXPECT_NE(refused.error.find("siamese: a.txt: expected "), std::string::npos) << refused.error;
