@@ -87,6 +87,7 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=0, help="begin no trial after this time; 0 = no limit")
     parser.add_argument("--short", action="store_true", help="a sample of every attack")
     parser.add_argument("--only", default=",".join(ATTACKS), help="attacks, with commas")
+    parser.add_argument("--verbs", default="", help="only these, with commas, in kills, errors, reads and limits")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="trials at a time")
     arguments = parser.parse_args()
     wanted = arguments.only.split(",")
@@ -95,6 +96,7 @@ def main() -> int:
     folder = Path(tempfile.mkdtemp(prefix="siamese_attack_"))
     try:
         lab = Lab(arguments.binary, folder, arguments.seed, arguments.short, arguments.minutes, arguments.jobs)
+        lab.verbs = [name for name in arguments.verbs.split(",") if name]
         signal.signal(signal.SIGINT, lab.stop)
         signal.signal(signal.SIGTERM, lab.stop)
         for left, name in zip(range(len(wanted), 0, -1), wanted):

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
@@ -15,10 +16,12 @@
 #include "siamese/cli/version.h"
 #include "siamese/data/mixture.h"
 #include "siamese/eval/analysis.h"
+#include "siamese/io/aside.h"
 #include "siamese/io/atomic_file.h"
 #include "siamese/io/result_file.h"
 #include "siamese/io/run_dir.h"
 #include "siamese/report/analysis_page.h"
+#include "siamese/report/page.h"
 #include "siamese/train/checkpoint.h"
 #include "siamese/train/device.h"
 
@@ -47,11 +50,21 @@ fs::path default_folder(const std::string& run) {
   return parent / (folder.filename().string() + ".analysis");
 }
 
+// Of an analysis that was killed: files of these names, but analysis.json, which is the last, and what is aside.
+bool is_part_of_one(const fs::path& folder) {
+  const auto entries = folder_entries(folder);
+  return std::all_of(entries.begin(), entries.end(), [](const fs::path& entry) {
+    const std::string name = entry.filename().string();
+    if (name == runs::kAnalysisPage) return is_file(entry) && io::holds_text(std::string(report::kPageMark))(entry);
+    return name == runs::kAnalysisTensors || io::is_aside_name(name);
+  });
+}
+
 // Somebody's folder is not ours to write into.
 void check_free(const fs::path& folder) {
   const fs::path earlier = folder / runs::kAnalysisFile;
   if (!is_taken(folder) || (is_file(earlier) && io::holds_text("\"kind\": \"analysis\"", 64)(earlier))) return;
-  if (is_folder(folder) && fs::is_empty(folder)) return;
+  if (is_folder(folder) && is_part_of_one(folder)) return;
   throw UsageError(folder.string() + ": exists already and is no analysis; choose another with --out");
 }
 
@@ -74,6 +87,7 @@ report::DrawnAnalysis analyze_run(const std::string& run, const Arguments& argum
   analysis.record.run = loaded.checkpoint.string();
   analysis.record.step = loaded.step;
   io::make_directory(folder);
+  io::remove_leftovers(folder);
   models::save_tensors(folder / runs::kAnalysisTensors, analysis.tensors, {});
   report::DrawnAnalysis drawn{std::move(analysis.record), runs::read_analysis_arrays(folder)};
   report::write_analysis_page(folder / runs::kAnalysisPage, {drawn});

@@ -53,6 +53,15 @@ TEST_F(UserFiles, ResultsDoNotReplaceWhatIsNoResult) {
   write("an/analysis.json", "mine");
   expect_refusal("analyze r --samples 2 --out an", 2, "an: exists already and is no analysis");
   EXPECT_EQ(read("an/analysis.json"), "mine");
+  // What a killed analysis left is ours.
+  ASSERT_EQ(run("analyze r --samples 2 --out half").exit_code, 0);
+  const std::string whole = read("half/analysis.json");
+  fs::remove(folder / "half/analysis.json");
+  EXPECT_EQ(run("analyze r --samples 2 --out half").exit_code, 0);
+  EXPECT_EQ(read("half/analysis.json"), whole);
+  fs::remove(folder / "half/analysis.json");
+  write("half/notes.md", "mine");
+  expect_refusal("analyze r --samples 2 --out half", 2, "half: exists already and is no analysis");
   EXPECT_EQ(read("mine.md"), "mine");
 }
 

@@ -111,6 +111,7 @@ class Lab:
     def __init__(self, binary: Path, folder: Path, seed: int, short: bool, minutes: float, jobs: int):
         self.binary, self.folder, self.seed, self.short = binary.resolve(), folder, seed, short
         self.jobs = jobs
+        self.verbs: list[str] = []  # all
         self.all_ends = time.monotonic() + minutes * 60 if minutes else None
         self.ends = self.all_ends  # of the attack that runs
         self.shim = folder / "shim.so"

@@ -45,15 +45,23 @@ CONVERT = ["convert", "run", "--from", "siamese", "--to", "hf-llama", "-o"]
 SWEEP_HERE = ["sweep", "sweep.yaml", "--out", "sweep", "--quiet"]
 UPCYCLE = ["upcycle", "run", "--to", "siamese", "-o", "up"]
 PROBE = ["probe", "run", "--inputs", "in.safetensors", "--out", "probed.safetensors", "--grad"]
+ANALYZE = ["analyze", "run", "--samples", "2"]
+TABLES = ["report", "run", "--out", "page.html", "--csv", "table.csv"]
+TOKENIZER = ["tokenizer", "train", "tokenizer.json", "corpus.txt", "--vocab", "270"]
+LONGER = ["resume", "run", "eval.batches=2", "--quiet"]
 SAMPLE = ["sample", "dit", "--n", "2", "--steps", "2", "--grid", "drawn.png", "--out", "drawn.safetensors"]
 
 
 # Their like is in the short form already.
-LONG_FORM = ("sweep, continued", "report of a sweep", "convert to a file")
+LONG_FORM = (
+    "sweep, continued", "report of a sweep", "convert to a file", "analyze", "report to files", "tokenizer train",
+    "resume with an edit",
+)  # fmt: skip
 
 
 def verbs(lab: Lab) -> list[Verb]:
-    return [verb for verb in all_verbs() if not (lab.short and verb.name in LONG_FORM)]
+    chosen = [verb for verb in all_verbs() if not lab.verbs or verb.name in lab.verbs]
+    return [verb for verb in chosen if not (lab.short and verb.name in LONG_FORM)]
 
 
 def all_verbs() -> list[Verb]:
@@ -66,12 +74,16 @@ def all_verbs() -> list[Verb]:
         Verb("report of a sweep", "swept", ["report", "sweep"], [["report", "sweep"]], ["sweep"]),
         Verb("probe", "finished", PROBE, [PROBE]),
         Verb("sample", "dit", SAMPLE, [SAMPLE]),
+        Verb("analyze", "finished", ANALYZE, [ANALYZE], ["run"]),
+        Verb("report to files", "finished", TABLES, [TABLES]),
+        Verb("tokenizer train", "plan", TOKENIZER, [TOKENIZER]),
     ]
     train, overwrite = [*TRAIN, "--out", "run"], [*TRAIN, "--out", "run", "--overwrite"]
     return [
         Verb("train", "nothing", train, [train, RESUME]),
         Verb("train --overwrite", "other", overwrite, [overwrite]),
         Verb("resume", "half", RESUME, [RESUME], ["run"]),
+        Verb("resume with an edit", "half", LONGER, [LONGER], ["run"]),
         Verb("sweep", "plan", SWEEP_HERE, [SWEEP_HERE]),
         Verb("sweep, continued", "half swept", SWEEP_HERE, [SWEEP_HERE], ["sweep"]),
         *simple,
@@ -80,6 +92,7 @@ def all_verbs() -> list[Verb]:
 
 def plan(home: Path) -> None:
     settings = ", ".join(f"{key}: {value}" for key, value in (text.split("=") for text in TINY) if "residual" not in key)
+    (home / "corpus.txt").write_text("".join(f"line {number * number} of the corpus\n" for number in range(200)))
     (home / "sweep.yaml").write_text(SWEEP % (CONFIG, settings))
 
 
