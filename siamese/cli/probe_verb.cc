@@ -62,12 +62,13 @@ void check_out(const ProbeArguments& arguments) {
   if (fs::equivalent(arguments.inputs, arguments.out, none)) {
     throw UsageError("--out: " + arguments.out + " is the file of inputs itself; choose another");
   }
-  io::check_result_file(arguments.out, "result of a probe", io::holds_tensor("loss"));
-  if (!is_folder(arguments.subject)) return;
-  const fs::path checkpoint = io::resolve_checkpoint(arguments.subject);
-  if (fs::equivalent(fs::absolute(arguments.out).parent_path(), checkpoint, none)) {
+  const bool in_checkpoint =
+      is_folder(arguments.subject) &&
+      fs::equivalent(fs::absolute(arguments.out).parent_path(), io::resolve_checkpoint(arguments.subject), none);
+  if (in_checkpoint) {
     throw UsageError("--out: " + arguments.out + " lies in the checkpoint that is probed; choose another place");
   }
+  io::check_result_file(arguments.out, "result of a probe", io::holds_tensor("loss"));
 }
 
 void probe_model(const ProbeArguments& arguments) {
