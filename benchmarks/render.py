@@ -81,16 +81,6 @@ def ratio_text(line: dict) -> str:
     return f"{line['ratio']:.3f}{within}"
 
 
-def prices(record: Record, shape: str) -> dict[tuple[str, str], float]:
-    """What price_table shows of a shape, by scheme and the one it is measured against; of lines that set nothing else."""
-    found = {}
-    for line in record.against:
-        both = line["overrides"], line["against"]
-        if line["shape"] == shape and all(len(keys) == 1 and keys[0].startswith("model.residual=") for keys in both):
-            found[tuple(keys[0].removeprefix("model.residual=") for keys in both)] = line["ratio"]
-    return found
-
-
 def price_table(record: Record) -> str:
     of_shapes = list(dict.fromkeys(line["shape"] for line in record.against))
     rows = []

@@ -10,13 +10,13 @@ other work. In their place stands the adjusted speedup, training / price, where 
 
 import argparse
 import re
+import statistics
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
 import record
-import render as performance
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs/results.md"
@@ -26,8 +26,8 @@ SPEEDS = ("tokens/s", "images/s", "time")  # columns
 PRICES = ROOT / "docs/results/bench.jsonl"
 PRICED_SHAPE = "s"
 BESIDE_SCHEME = re.compile(r", warmup=\d+$")  # what a variant may say that changes no step
-ABOUT_ADJUSTED = (f"adjusted: training, divided by the step time against {{}} as measured at shape {PRICED_SHAPE.upper()}\n"
-                  "([performance.md](performance.md#what-a-scheme-costs)); -: not measured there.")
+ABOUT_ADJUSTED = (f"adjusted: training, divided by the step time against {{}} at shape {PRICED_SHAPE.upper()}\n"
+                  "(median of those in [bench.jsonl](results/bench.jsonl), at least 1); -: not measured there.")
 ABOUT_SPEED = re.compile(r"; time: the same, charged with its own speed")
 
 
@@ -57,11 +57,17 @@ def without_speeds(text: str) -> str:
     return "\n".join(lines)
 
 
-def newest_prices() -> dict[tuple[str, str], float]:
-    """Of step times at PRICED_SHAPE, of the kind of CPU that was measured last."""
-    kinds = record.by_kernels(record.read(PRICES)).values()
-    newest = max(map(record.Record, kinds), key=lambda kind: max(kind.machines))
-    return performance.prices(newest, PRICED_SHAPE)
+def prices(lines: list[dict]) -> dict[tuple[str, str], float]:
+    """Of step times at PRICED_SHAPE, by scheme and the one it is measured against: the median of all that were recorded,
+    and not below 1. No scheme asks for less work than the one it is held against; what says so was a noisy machine."""
+    found: dict[tuple[str, str], list[float]] = {}
+    for line in lines:
+        both = line.get("overrides"), line.get("against")
+        if line.get("shape") != PRICED_SHAPE or "ratio" not in line or not all(isinstance(keys, list) for keys in both):
+            continue
+        if all(len(keys) == 1 and keys[0].startswith("model.residual=") for keys in both):
+            found.setdefault(tuple(keys[0].removeprefix("model.residual=") for keys in both), []).append(line["ratio"])
+    return {names: max(1.0, statistics.median(ratios)) for names, ratios in found.items()}
 
 
 def with_adjusted(text: str, prices: dict[tuple[str, str], float]) -> str:
@@ -100,7 +106,7 @@ def block(binary: Path, name: str) -> str:
             return f"\n{recorded} of {runs} runs are recorded; the command above trains the others.\n\n"
         printed = siamese(binary, "sweep", file, "--out", f"{folder}/x", "--quiet")
     text = "\n".join(line for line in printed.splitlines() if not line.startswith(("report: ", "nothing to do")))
-    return "\n" + with_adjusted(without_speeds(text).strip(), newest_prices()) + "\n\n"
+    return "\n" + with_adjusted(without_speeds(text).strip(), prices(record.read(PRICES))) + "\n\n"
 
 
 def render(text: str, fill) -> str:
