@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -22,6 +24,14 @@ def binary() -> str:
     path = os.environ.get("SIAMESE_BINARY")
     assert path, "SIAMESE_BINARY: expected the path of the siamese binary (tools/test_python.sh sets it)"
     return path
+
+
+@pytest.fixture(autouse=True)
+def control_c() -> Iterator[None]:
+    """Interrupts, also where a shell started us in the background: its jobs ignore SIGINT, and so would Python."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture
