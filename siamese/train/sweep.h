@@ -82,7 +82,7 @@ class Sweep {
   bool is_another_run(const PlannedRun& run);
   // nullopt: to be trained. Otherwise why it is left as it is.
   std::optional<std::string> left_as_it_is(const PlannedRun& run);
-  // Whether what stands in its folder is not to be trained again, because it is by another build or of other data.
+  // Whether what stands in its folder counts. With `fresh` it does not where another build made it, or of other data.
   bool counts(const PlannedRun& run);
   // Whether a run ended in its folder, and counts.
   bool has_ended_here(const PlannedRun& run);
