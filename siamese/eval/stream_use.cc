@@ -48,7 +48,8 @@ residual::Streams StreamUse::between(size_t next, residual::Streams streams) {
     }
   }
   stream_use_detail::add_to(place.apart, apart);
-  if (!closes) see_weights(model_.stack().junction(next).weights(now), static_cast<double>(tokens), place);
+  see_weights(closes ? model_.stack().topology().weights(now) : model_.stack().junction(next).weights(now),
+              static_cast<double>(tokens), place);
   place.tokens += static_cast<double>(tokens);
   return streams;
 }
@@ -84,12 +85,14 @@ void StreamUse::fill(runs::AnalysisRecord& record) const {
 }
 
 std::vector<models::NamedTensor> StreamUse::tensors() const {
-  size_t most = 0;
-  for (const OfPlace& place : places_) most = std::max(most, place.weights.size());
+  size_t most = 0, rows = 0;
+  for (size_t i = 0; i < places_.size(); ++i) {
+    most = std::max(most, places_[i].weights.size());
+    if (!places_[i].weights.empty()) rows = i + 1;
+  }
   if (most == 0) return {};
-  at::Tensor map =
-      at::full({static_cast<int64_t>(places_.size() - 1), static_cast<int64_t>(most)}, runs::kNone, at::kFloat);
-  for (size_t i = 0; i + 1 < places_.size(); ++i) {
+  at::Tensor map = at::full({static_cast<int64_t>(rows), static_cast<int64_t>(most)}, runs::kNone, at::kFloat);
+  for (size_t i = 0; i < rows; ++i) {
     for (size_t k = 0; k < places_[i].weights.size(); ++k) {
       map[static_cast<int64_t>(i)][static_cast<int64_t>(k)] = places_[i].weights[k] / places_[i].tokens;
     }

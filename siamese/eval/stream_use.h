@@ -19,8 +19,8 @@ class StreamUse : private models::Intervention {
   void add(const GivenBatch& batch);
   // Into the places that are there.
   void fill(runs::AnalysisRecord& record) const;
-  // depth/weights [sites, most streams], where the scheme has such weights: row i is the mean over tokens of those of
-  // site i; NaN where it has fewer streams.
+  // depth/weights [places, most streams], where the scheme has such weights: row i is the mean over tokens of those of
+  // place i; NaN where it has fewer streams. The close has a row where it weighs streams, too (attn_res).
   std::vector<models::NamedTensor> tensors() const;
 
  private:

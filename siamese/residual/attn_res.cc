@@ -107,6 +107,9 @@ class AttentionResiduals : public Topology {
     return std::make_unique<AttnResJunction>(options_, scope, site, build_);
   }
   at::Tensor close(const Streams& streams) const override { return attention_(streams, final_norm_).result; }
+  StreamWeights weights(const Streams& streams) const override {
+    return {.input = attention_.weights(streams), .mix = {}};
+  }
   std::string_view lost_without_true_norm() const override { return "it does not start as Pre-Norm"; }
   // The attention over one source is that source.
   at::Tensor lens(const Streams& streams, std::optional<size_t> only) const override {

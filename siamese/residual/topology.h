@@ -39,9 +39,10 @@ struct ReadResult {
   at::Tensor branch_input;
 };
 
-// The weights that a read computes for the streams, one for each token or the same for all: for who looks inside.
+// The weights that a read, or the close, computes for the streams, one for each token or the same for all: for who
+// looks inside.
 struct StreamWeights {
-  at::Tensor input;  // [..., n]: of each stream in what the branch sees; undefined: the scheme has no such weights
+  at::Tensor input;  // [..., n]: of each stream in what is made of them; undefined: the scheme has no such weights
   at::Tensor mix;    // [..., n, n]: what stream j keeps of stream i until the write; undefined: each keeps itself
 };
 
@@ -110,6 +111,9 @@ class Topology {
   virtual at::Tensor lens(const Streams& streams, std::optional<size_t> only = std::nullopt) const {
     return close(only ? alone(flush(streams), *only) : streams);
   }
+
+  // Of the close of these streams.
+  virtual StreamWeights weights(const Streams&) const { return {}; }
 
   // Whether a token's streams depend, outside of the branches, on other tokens of its sample (its first dimension).
   virtual bool mixes_tokens() const { return false; }
