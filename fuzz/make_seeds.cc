@@ -159,7 +159,7 @@ void put_texts(Seeds& seeds) {
   seeds.put("run_records", runs::to_line(line));
   seeds.put("run_records", runs::to_json(runs::RunInfo{.scheme = "pre", .label = "pre"}));
   seeds.put("run_records", runs::to_json(runs::SweepFile{"s", {{"d", "v", 0.1, 1}}}));
-  runs::AnalysisRecord analysis{.run = "x"};
+  runs::AnalysisRecord analysis{.run = "x", .made_by = runs::AnalysisMaker{.build = {"0.3.0", "abc", "", "2.13.0"}}};
   analysis.places = {{.kind = "close", .pairs = {{"X", "Y", 1}}}};
   seeds.put("run_records", runs::to_json(analysis));
   for (const char* text : {"pre", "mixln(post=0.5)", "siamese( x = hybrid ,input_norm=false)", "hc(streams=4)"}) {

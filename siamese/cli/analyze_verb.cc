@@ -24,6 +24,7 @@
 #include "siamese/report/page.h"
 #include "siamese/train/checkpoint.h"
 #include "siamese/train/device.h"
+#include "siamese/train/provenance.h"
 
 namespace siamese::cli {
 namespace analyze_verb {
@@ -68,6 +69,17 @@ void check_free(const fs::path& folder) {
   throw UsageError(folder.string() + ": exists already and is no analysis; choose another with --out");
 }
 
+runs::AnalysisMaker maker(const train::EngineConfig& engine, int64_t step) {
+  runs::Stretch now = train::begin_stretch(engine, step);
+  return {.build = std::move(now.build),
+          .simd = std::move(now.simd),
+          .precision = std::move(now.precision),
+          .device = std::move(now.device),
+          .cpu = std::move(now.cpu),
+          .threads = now.threads,
+          .command = std::move(now.command)};
+}
+
 report::DrawnAnalysis analyze_run(const std::string& run, const Arguments& arguments, const fs::path& folder) {
   check_free(folder);
   train::RunConfig config = load_stored_config(run, with_held_out(arguments.overrides, arguments.data),
@@ -86,6 +98,7 @@ report::DrawnAnalysis analyze_run(const std::string& run, const Arguments& argum
   line.clear();
   analysis.record.run = loaded.checkpoint.string();
   analysis.record.step = loaded.step;
+  analysis.record.made_by = maker(config.engine, loaded.step);
   io::make_directory(folder);
   io::remove_leftovers(folder);
   models::save_tensors(folder / runs::kAnalysisTensors, analysis.tensors, {});
@@ -169,6 +182,9 @@ void add_analyze(CLI::App& app) {
   verb->add_option("--changed-samples", arguments->options.changed_samples,
                    "Samples for gradients and for passes with parts left out: about a pass a sublayer and block each")
       ->check(CLI::Range(int64_t{1}, kMost));
+  verb->add_flag(
+      "--all-ranges", arguments->options.all_ranges,
+      "Leave out every range of blocks, about L^2 / 2 passes of L blocks, not only of 1, 2, 4, 8 ... blocks");
   verb->add_option("--compare", arguments->compare, "Two analyses, or runs, side by side on one page")
       ->expected(2)
       ->type_name("A B");

@@ -110,10 +110,10 @@ void place_loss(const Change& change, double loss, runs::AnalysisRecord& record)
   }
 }
 
-void measure_changes(const Work& work, runs::AnalysisRecord& record) {
+void measure_changes(const Work& work, bool all_ranges, runs::AnalysisRecord& record) {
   std::vector<Change> changes = sublayers_left_out(record.blocks);
   const size_t sublayers = changes.size();
-  for (const Change& change : ranges_left_out(record.blocks)) changes.push_back(change);
+  for (const Change& change : ranges_left_out(record.blocks, all_ranges)) changes.push_back(change);
   const size_t left_out = changes.size();
   const GivenBatch first(work.model, work.samples.batch(0, 1));
   for (const Change& change : streams_cut(work.model, first)) changes.push_back(change);
@@ -161,7 +161,7 @@ Analysis analyze(const models::Model& model, const models::ModelConfig& config, 
   analysis_detail::look(work, options, analysis);
   analysis_detail::measure_gradients(work, record);
   analysis_detail::measure_use(work, analysis);
-  analysis_detail::measure_changes(work, record);
+  analysis_detail::measure_changes(work, options.all_ranges, record);
   return analysis;
 }
 

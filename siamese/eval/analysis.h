@@ -19,6 +19,7 @@ struct AnalysisOptions {
   int64_t samples = 64;         // looked at, evenly spread over the set; at most all of it
   int64_t lens_tokens = 2048;   // of text, that lenses read: each costs two products with the head a place and stream
   int64_t changed_samples = 4;  // of the samples: for gradients and for the loss with parts left out, a pass each
+  bool all_ranges = false;      // of blocks to leave out; else those of 1, 2, 4, 8 ... blocks
 };
 
 struct Analysis {

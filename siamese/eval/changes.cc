@@ -81,9 +81,9 @@ std::vector<Change> sublayers_left_out(int64_t blocks) {
   return changes;
 }
 
-std::vector<Change> ranges_left_out(int64_t blocks) {
+std::vector<Change> ranges_left_out(int64_t blocks, bool all) {
   std::vector<Change> changes;
-  for (int64_t count = 1; count <= blocks; count *= 2) {
+  for (int64_t count = 1; count <= blocks; count += all ? 1 : count) {
     for (int64_t first = 0; first + count <= blocks; ++first) {
       changes.push_back({.first = static_cast<size_t>(2 * first), .last = static_cast<size_t>(2 * (first + count))});
     }

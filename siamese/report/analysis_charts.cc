@@ -1,6 +1,7 @@
 #include "siamese/report/analysis_charts.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <functional>
 #include <map>
@@ -176,6 +177,7 @@ DepthChart ranges(const Analyses& all) {
                   .x_label = "first block left out"},
                  [](const AnalysisRecord& analysis, Lines& lines) {
                    for (const runs::RangeAnalysis& range : analysis.ranges) {
+                     if (!std::has_single_bit(static_cast<uint64_t>(range.blocks))) continue;  // in the map of all
                      const std::string name = std::to_string(range.blocks) + (range.blocks > 1 ? " blocks" : " block");
                      lines.add(name, static_cast<double>(range.first), range.loss);
                    }
@@ -245,6 +247,31 @@ DepthSection attention(const Analyses& all) {
                        {{"share of heads", [](const auto& branch) { return branch.sink_rate; }}})}};
 }
 
+// Both from 0 to 1, so that they share an axis: where routing changes, and where the streams grow.
+DepthChart routing_beside_norms(const Analyses& all) {
+  return chart(all,
+               {.title = "Routing beside the norms",
+                .lead = "Entropy of the experts' loads, 1 where all are alike; the norm of each stream at the same "
+                        "sites, as a share of its largest over the depth",
+                .x_label = "site (depth)",
+                .from_zero = true},
+               [](const AnalysisRecord& analysis, Lines& lines) {
+                 std::map<std::string, double> largest;
+                 for (const PlaceAnalysis& place : analysis.places) {
+                   for (const StreamAnalysis& stream : place.streams) {
+                     if (stream.values.norm > largest[stream.name]) largest[stream.name] = stream.values.norm;
+                   }
+                 }
+                 for (const PlaceAnalysis& place : analysis.places) {
+                   if (!place.branch || !std::isfinite(place.branch->routing_entropy)) continue;
+                   for (const StreamAnalysis& stream : place.streams) {
+                     lines.add(stream.name, depth(place), stream.values.norm / largest[stream.name]);
+                   }
+                   lines.add("entropy", depth(place), place.branch->routing_entropy);
+                 }
+               });
+}
+
 DepthSection depth_of(const Analyses& all) {
   return {
       "depth",
@@ -257,6 +284,7 @@ DepthSection depth_of(const Analyses& all) {
            all, {.title = "Routing", .lead = "Experts: entropy of their loads, and the largest; 1 where all are alike"},
            {{"entropy", [](const auto& branch) { return branch.routing_entropy; }},
             {"largest load", [](const auto& branch) { return branch.largest_load; }}}),
+       routing_beside_norms(all),
        of_places(all, {.title = "Effective rank", .lead = "Of the states that the lens of all streams reads"}, "rank",
                  [](const PlaceAnalysis& place) { return place.rank; }),
        of_places(all, {.title = "Entropy of the spectrum", .lead = "Nats; of the same states"}, "entropy",

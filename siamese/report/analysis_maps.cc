@@ -24,6 +24,23 @@ bool has_gaps(const MapPanel& panel) {
   return std::any_of(panel.values.begin(), panel.values.end(), [](double value) { return std::isnan(value); });
 }
 
+// What leaving out each range adds to the loss, by its first and its last block; where every range was measured.
+MapPanel ranges_of(const runs::AnalysisRecord& record) {
+  const auto blocks = static_cast<size_t>(record.blocks);
+  if (blocks < 2 || blocks * blocks > kMostNumbers || record.ranges.size() != blocks * (blocks + 1) / 2) return {};
+  MapPanel panel{record.blocks, record.blocks, std::vector<double>(blocks * blocks, runs::kNone)};
+  for (const runs::RangeAnalysis& range : record.ranges) {
+    const auto first = static_cast<size_t>(range.first), count = static_cast<size_t>(range.blocks);
+    if (range.first < 0 || range.blocks < 1 || first >= blocks || count > blocks - first) return {};
+    panel.values[first * blocks + first + count - 1] = range.loss - record.changed_loss;
+  }
+  return panel;
+}
+
+bool is_empty(const DepthMap& map) {
+  return std::all_of(map.panels.begin(), map.panels.end(), [](const MapPanel& panel) { return panel.rows == 0; });
+}
+
 }  // namespace maps_detail
 
 std::vector<DepthMap> analysis_maps(const std::vector<DrawnAnalysis>& analyses) {
@@ -62,7 +79,7 @@ std::vector<DepthMap> analysis_maps(const std::vector<DrawnAnalysis>& analyses) 
        2,
        {"use",
         "Weights of the reads",
-        "That the scheme itself gives to each stream",
+        "That the scheme itself gives to each stream; in the last row, of attn_res, at the close",
         MapAxis::place,
         MapAxis::stream,
         {}}}};
@@ -74,10 +91,16 @@ std::vector<DepthMap> analysis_maps(const std::vector<DrawnAnalysis>& analyses) 
     }
     map.by_row =
         map.column == MapAxis::stream && std::any_of(map.panels.begin(), map.panels.end(), maps_detail::has_gaps);
-    const bool empty =
-        std::all_of(map.panels.begin(), map.panels.end(), [](const auto& panel) { return panel.rows == 0; });
-    if (!empty) maps.push_back(std::move(map));
+    if (!maps_detail::is_empty(map)) maps.push_back(std::move(map));
   }
+  DepthMap ranges = {"pruning",
+                     "Every range of blocks left out",
+                     "Held-out loss that is added without the blocks from first to last",
+                     MapAxis::first,
+                     MapAxis::last,
+                     {}};
+  for (const DrawnAnalysis& analysis : analyses) ranges.panels.push_back(maps_detail::ranges_of(analysis.record));
+  if (!maps_detail::is_empty(ranges)) maps.push_back(std::move(ranges));
   return maps;
 }
 

@@ -18,7 +18,7 @@ struct DrawnAnalysis {
 };
 
 // What a row or a column of a map is.
-enum class MapAxis { place, block, head, stream };
+enum class MapAxis { place, block, head, stream, first, last };  // first, last: block of a range
 
 struct MapPanel {
   int64_t rows = 0, columns = 0;  // 0: this analysis has no such numbers

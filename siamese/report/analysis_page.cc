@@ -37,10 +37,25 @@ json chart_object(const DepthChart& chart) {
           {"points", chart.points}, {"from_zero", chart.from_zero}, {"panels", std::move(panels)}};
 }
 
+const char* axis_name(MapAxis axis) {
+  switch (axis) {
+    case MapAxis::place:
+      return "place";
+    case MapAxis::block:
+      return "block";
+    case MapAxis::head:
+      return "head";
+    case MapAxis::stream:
+      return "stream";
+    case MapAxis::first:
+      return "first";
+    case MapAxis::last:
+      return "last";
+  }
+  return "";
+}
+
 json map_object(const DepthMap& map) {
-  const auto axis = [](MapAxis one) {
-    return one == MapAxis::place ? "place" : one == MapAxis::block ? "block" : one == MapAxis::head ? "head" : "stream";
-  };
   json panels = json::array();
   for (const MapPanel& panel : map.panels) {
     if (panel.rows == 0) {
@@ -50,8 +65,17 @@ json map_object(const DepthMap& map) {
     panels.push_back(
         {{"rows", panel.rows}, {"columns", panel.columns}, {"values", numbers(panel.values, kDepthDigits)}});
   }
-  return {{"title", map.title},         {"lead", map.lead},     {"row", axis(map.row)},
-          {"column", axis(map.column)}, {"by_row", map.by_row}, {"panels", std::move(panels)}};
+  return {{"title", map.title},        {"lead", map.lead},
+          {"row", axis_name(map.row)}, {"column", axis_name(map.column)},
+          {"by_row", map.by_row},      {"panels", std::move(panels)}};
+}
+
+// As a stretch of training is (page_provenance.h), for the same script.
+json maker_object(const std::optional<runs::AnalysisMaker>& maker) {
+  if (!maker) return nullptr;
+  return {{"build", maker->build.text()},  {"cpu", maker->cpu},       {"simd", maker->simd},
+          {"precision", maker->precision}, {"device", maker->device}, {"threads", maker->threads},
+          {"command", maker->command}};
 }
 
 json analysis_object(const runs::AnalysisRecord& analysis) {
@@ -74,6 +98,7 @@ json analysis_object(const runs::AnalysisRecord& analysis) {
                      {"loss_zero", number(peak.loss_zero)}});
   }
   return {{"run", analysis.run},
+          {"made_by", maker_object(analysis.made_by)},
           {"scheme", analysis.scheme},
           {"family", analysis.family},
           {"step", analysis.step},

@@ -100,9 +100,11 @@ AnalysisRecord read_analysis(std::string_view text, const std::string& where) {
   analysis_detail::Json object = io::read_ordered_json(text, where);
   const Fields fields(object, where);
   if (fields.text("kind") != analysis_detail::kKind) fields.wrong("kind", "'analysis'");
-  if (fields.whole("schema") != kAnalysisSchema) {
-    fields.wrong("schema", fmt::format("{}, that of this version of siamese", kAnalysisSchema));
+  const int64_t schema = fields.whole("schema");
+  if (schema != 1 && schema != kAnalysisSchema) {
+    fields.wrong("schema", fmt::format("1 to {}, those of this version of siamese", kAnalysisSchema));
   }
+  if (schema == 1) object.emplace("made_by", nullptr);
   object.erase("schema");
   object.erase("kind");
   AnalysisRecord record;

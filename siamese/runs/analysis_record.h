@@ -10,10 +10,11 @@
 #include <vector>
 
 #include "siamese/runs/numbers.h"
+#include "siamese/runs/provenance.h"
 
 namespace siamese::runs {
 
-inline constexpr int64_t kAnalysisSchema = 1;
+inline constexpr int64_t kAnalysisSchema = 2;  // 1: without made_by
 inline constexpr std::string_view kAnalysisFile = "analysis.json";
 inline constexpr std::string_view kAnalysisTensors = "analysis.safetensors";
 inline constexpr std::string_view kAnalysisPage = "analysis.html";
@@ -181,8 +182,31 @@ struct PeakAnalysis {
   }
 };
 
+// Who measured. No times: the same command gives the same bytes.
+struct AnalysisMaker {
+  Build build;
+  std::string simd, precision, device, cpu;
+  int64_t threads = 0;
+  std::string command;
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit&& visit) {
+    visit("version", self.build.version);
+    visit("commit", self.build.commit);
+    visit("dirty", self.build.dirty);
+    visit("libtorch", self.build.libtorch);
+    visit("simd", self.simd);
+    visit("precision", self.precision);
+    visit("device", self.device);
+    visit("cpu", self.cpu);
+    visit("threads", self.threads);
+    visit("command", self.command);
+  }
+};
+
 struct AnalysisRecord {
-  std::string run;  // the checkpoint
+  std::string run;                       // the checkpoint
+  std::optional<AnalysisMaker> made_by;  // none: not known
   std::string scheme, family;
   int64_t step = 0, parameters = 0, width = 0, blocks = 0;
   std::string data;
@@ -198,6 +222,7 @@ struct AnalysisRecord {
   template <class Self, class Visit>
   static void fields(Self& self, Visit&& visit) {
     visit("run", self.run);
+    visit("made_by", self.made_by);
     visit("scheme", self.scheme);
     visit("family", self.family);
     visit("step", self.step);
@@ -218,7 +243,8 @@ struct AnalysisRecord {
 };
 
 std::string to_json(const AnalysisRecord& record);  // the text of the file
-// DataError naming `where` unless it is one of this schema, each field there and of its type, and none besides.
+// DataError naming `where` unless it is one of this schema, or of the one before, each field there and of its type, and
+// none besides.
 AnalysisRecord read_analysis(std::string_view text, const std::string& where);
 
 // Of a folder that `siamese analyze` wrote.

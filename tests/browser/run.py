@@ -66,7 +66,7 @@ class ReportInABrowser(unittest.TestCase):
             siamese("train", *words, *rest, "--quiet", "--overwrite", "--out", name, folder=cls.folder)
         siamese("report", *RUNS, "--out", "page.html", "--csv", "table.csv", folder=cls.folder)
         siamese("report", "pre", folder=cls.folder)
-        siamese("analyze", "images", "--samples", "4", "--out", "analysed", folder=cls.folder)
+        siamese("analyze", "images", "--samples", "4", "--all-ranges", "--out", "analysed", folder=cls.folder)
         siamese("analyze", "--compare", "pre", "wide", "--samples", "4", "--out", "both", folder=cls.folder)
         siamese("train", *RUNS["pre"], *[word for word in TINY if not word.startswith("model.blocks")], "model.blocks=3", "--quiet", "--overwrite", "--out", "deeper", folder=cls.folder)
         siamese("analyze", "--compare", "deeper", "wide", "--samples", "4", "--out", "deep", folder=cls.folder)
@@ -129,6 +129,16 @@ class ReportInABrowser(unittest.TestCase):
                     self.assertIn("X", page.ask("document.querySelector('#use').textContent"))
                     self.assertGreater(page.ask("document.querySelectorAll('#peaks tbody tr').length"), 0)
                     self.assertEqual(page.ask("document.querySelectorAll('#similarity .map-plot image').length"), 2 * panels)
+                    ranges = page.ask("[...document.querySelectorAll('#pruning .map-plot')].map(one => one.getAttribute('aria-label'))")
+                    self.assertEqual(len(ranges), 1 if panels == 1 else 0, ranges)  # asked for in one of them
+                    if ranges:
+                        self.assertIn("first by last, 2 by 2", ranges[0])
+                        said = page.ask("(() => { const map = document.querySelector('#pruning .map-plot'); map.dispatchEvent("
+                                        "new KeyboardEvent('keydown', { key: 'ArrowRight' })); return map.nextSibling.textContent; })()")
+                        self.assertRegex(said, r"^from block 0, to block 1: -?[0-9.]+$")
+                    makers = page.ask("[...document.querySelectorAll('details.fold')].map(one => one.textContent)")
+                    self.assertEqual(len(makers), panels)
+                    self.assertRegex(makers[0], r"^Made by siamese .*LibTorch .* thread.*siamese analyze ")
                     self.assertIn("close", page.ask("[...document.querySelector('#similarity .map-plot').querySelectorAll('.tick')].map(one => one.textContent)"))
                     said = page.ask("(() => { const map = document.querySelector('#similarity .map-plot'); map.dispatchEvent("
                                     "new KeyboardEvent('keydown', { key: 'ArrowRight' })); return map.nextSibling.textContent; })()")

@@ -33,8 +33,18 @@ TEST_F(AnalyzeVerb, WritesWhatItFound) {
   // The same again, bit by bit; elsewhere, and as JSON.
   const CommandResult again = run("analyze x/step6 --samples 3 --changed-samples 2 --out other --json");
   ASSERT_EQ(again.exit_code, 0) << again.error;
-  EXPECT_EQ(again.out, read("x/analysis/step6/analysis.json"));
+  auto repeated = nlohmann::json::parse(again.out), first = json_of("x/analysis/step6/analysis.json");
+  EXPECT_EQ(first["made_by"]["command"], "siamese analyze x --samples 3 --changed-samples 2");
+  EXPECT_EQ(first["made_by"]["precision"], "float32");
+  EXPECT_GT(first["made_by"]["threads"], 0);
+  EXPECT_EQ(first["made_by"]["libtorch"], repeated["made_by"]["libtorch"]);
+  EXPECT_EQ(run("analyze x --samples 3 --changed-samples 2").exit_code, 0);
+  EXPECT_EQ(json_of("x/analysis/step6/analysis.json"), first);
+  first.erase("made_by");
+  repeated.erase("made_by");
+  EXPECT_EQ(repeated, first);
   EXPECT_EQ(read("other/analysis.safetensors"), read("x/analysis/step6/analysis.safetensors"));
+  EXPECT_EQ(first["ranges"].size(), 2U + 1U);
   // What was analysed belongs to the run; anything else in there does not.
   write("x/analysis/step6/mine.txt", "mine");
   expect_refusal(tiny + "--out x --overwrite", 2, "analysis/step6/mine.txt");

@@ -80,12 +80,13 @@ TEST(DepthGradients, AreThoseOfLeaves) {
 
 TEST(Changes, AreTheLossWithSilentSublayersAndCutStreams) {
   EXPECT_EQ(ranges_left_out(5).size(), 5U + 4U + 2U);
+  EXPECT_EQ(ranges_left_out(5, /*all=*/true).size(), 5U + 4U + 3U + 2U + 1U);
   for (const char* const scheme : {"siamese", "pre", "hc(streams=2)"}) {
     Case of(scheme);
     std::vector<Change> changes = sublayers_left_out(of.config.blocks);
-    for (const Change& change : ranges_left_out(of.config.blocks)) changes.push_back(change);
+    for (const Change& change : ranges_left_out(of.config.blocks, true)) changes.push_back(change);
     const size_t left_out = changes.size();
-    ASSERT_EQ(left_out, 6U + 3U + 2U);
+    ASSERT_EQ(left_out, 6U + 3U + 2U + 1U);
     for (const Change& change : streams_cut(*of.model, of.batch)) changes.push_back(change);
     EXPECT_EQ(changes.size() - left_out, scheme == std::string("pre") ? 0U : 2U * (2 * 3 + 1));
     const size_t cut = changes.size();
@@ -241,6 +242,52 @@ TEST(StreamUse, IsWhatAReadLosesWithoutAStream) {
   EXPECT_EQ(weights.tensors()[0].value.sizes(), (at::IntArrayRef{6, 3}));
 }
 
+// Query times key gain of a read, or of the close. The first read has one source and no query.
+at::Tensor depth_query(const Case& of, size_t place) {
+  const auto& sites = of.model->stack().sites();
+  if (place == 0) return at::zeros({of.config.width}, at::kDouble);
+  const std::string at = place < sites.size() ? "blocks." + std::to_string(sites[place].block) + "." +
+                                                    std::string(enum_text(sites[place].kind)) + "_junction"
+                                              : "close";
+  const auto value = [&](const char* name) { return of.model->parameters().find(at + name)->value.to(at::kDouble); };
+  return value(".query") * value(".key_norm.weight");
+}
+
+// The softmax over depth, of every read and of the close.
+TEST(StreamUse, HasTheDepthAttentionMap) {
+  for (const char* const scheme : {"attn_res", "attn_res(block=1)"}) {
+    const Case of(scheme);
+    runs::AnalysisRecord record = looked(of, 48);
+    StreamUse use(*of.model);
+    use.add(GivenBatch(*of.model, of.samples.batch(0, 1)));
+    use.add(GivenBatch(*of.model, of.samples.batch(1, 3)));
+    use.fill(record);
+    ASSERT_EQ(use.tensors().size(), 1U);
+    EXPECT_EQ(use.tensors()[0].name, "depth/weights");
+    const at::Tensor map = use.tensors()[0].value;
+    const auto places = of.streams();
+    const at::NoGradGuard no_grad;
+    ASSERT_EQ(map.sizes(), (at::IntArrayRef{7, static_cast<int64_t>(places[6].list.size())})) << scheme;
+    for (size_t place = 0; place < 7; ++place) {
+      std::vector<at::Tensor> scores;
+      for (const residual::Stream& stream : places[place].list) {
+        const at::Tensor v = stream.value.to(at::kDouble);
+        const at::Tensor rms = (v.square().mean(-1, true) + of.config.norm_eps).sqrt();
+        scores.push_back((v / rms * depth_query(of, place)).sum(-1));
+      }
+      const at::Tensor expected = at::softmax(at::stack(scores, -1), -1).mean({0, 1});
+      for (size_t k = 0; k < places[place].list.size(); ++k) {
+        const double wanted = expected[static_cast<int64_t>(k)].item<double>();
+        EXPECT_NEAR(record.places[place].streams[k].weight, wanted, 1e-5) << scheme << place;
+        EXPECT_NEAR(map[static_cast<int64_t>(place)][static_cast<int64_t>(k)].item<double>(), wanted, 1e-5);
+      }
+      for (auto k = static_cast<int64_t>(places[place].list.size()); k < map.size(1); ++k) {
+        EXPECT_TRUE(std::isnan(map[static_cast<int64_t>(place)][k].item<double>()));
+      }
+    }
+  }
+}
+
 TEST(Analyze, RunsInEveryFamilyAndReadsBack) {
   for (const Family family : models::all_families()) {
     for (const char* const scheme :
@@ -284,6 +331,16 @@ TEST(Analyze, RunsInEveryFamilyAndReadsBack) {
       for (const models::NamedTensor& tensor : analysis.tensors) EXPECT_GT(tensor.value.numel(), 0) << tensor.name;
     }
   }
+}
+
+TEST(Analyze, LeavesOutAllRangesWhereAsked) {
+  const Case of("siamese");
+  const runs::AnalysisRecord some = analyze(*of.model, of.config, of.samples, {.samples = 2}).record;
+  const runs::AnalysisRecord all = analyze(*of.model, of.config, of.samples, {.samples = 2, .all_ranges = true}).record;
+  ASSERT_EQ(all.ranges.size(), 3U + 2U + 1U);
+  EXPECT_EQ(all.ranges.back().first, 0);
+  EXPECT_EQ(all.ranges.back().blocks, 3);
+  for (size_t i = 0; i < some.ranges.size(); ++i) EXPECT_EQ(all.ranges[i].loss, some.ranges[i].loss);
 }
 
 TEST(Analyze, RefusesAModelThatDiverged) {

@@ -29,7 +29,7 @@ TEST(HostileRunRecords, LinesAndFiles) {
   info.set = {"a.b"};
   info.says_set = true;
   info.stretches = line.stretches;
-  runs::AnalysisRecord analysis{.run = "x"};
+  runs::AnalysisRecord analysis{.run = "x", .made_by = runs::AnalysisMaker{.build = {"0.3.0", "abc", "", "2.13.0"}}};
   analysis.places = {{.kind = "close", .pairs = {{"X", "Y", 1}}}};
   for (const std::string& good : {runs::to_line(step), runs::to_line(eval), runs::to_line(line), runs::to_json(info),
                                   runs::to_json(runs::SweepFile{"s", {{"d", "v", 0.1, 1}}}), runs::to_json(analysis)}) {

@@ -1,6 +1,7 @@
 // The page of an analysis: what it holds, side by side, and that no name of a run or stream leaves its place.
 #include "siamese/report/analysis_page.h"
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
@@ -151,6 +152,47 @@ TEST(AnalysisPage, HoldsItsMatrices) {
   EXPECT_THROW(map_of("Cosine"), std::runtime_error);
   EXPECT_FALSE(cka["by_row"].get<bool>());
   EXPECT_NE(analysis_script_text().find("function depthMap"), std::string_view::npos);
+}
+
+TEST(AnalysisPage, DrawsEveryRangeWhereAllWereMeasured) {
+  runs::AnalysisRecord all = analysis("siamese", {"X", "Y"});
+  all.blocks = 3;
+  all.ranges = {{0, 1, 3.5}, {1, 1, 2}, {2, 1, 3}, {0, 2, 4.5}, {1, 2, 4}, {0, 3, 6.5}};
+  const json data = data_of(analysis_page({{all}, {analysis("pre", {"h"})}}));
+  EXPECT_EQ(chart_of(data, "Blocks left out")["panels"][0].size(), 3U);  // of 1 and 2 blocks; nothing changed
+  const auto section = std::find_if(data["sections"].begin(), data["sections"].end(),
+                                    [](const json& one) { return one["id"] == "pruning"; });
+  ASSERT_EQ((*section)["maps"].size(), 1U);
+  const json map = (*section)["maps"][0];
+  EXPECT_EQ(map["row"], "first");
+  EXPECT_EQ(map["column"], "last");
+  EXPECT_EQ(map["panels"][0]["values"], (json{1, 2, 4, nullptr, -0.5, 1.5, nullptr, nullptr, 0.5}));
+  EXPECT_TRUE(map["panels"][1].is_null());
+  all.ranges[5].first = 7;  // somebody's file
+  EXPECT_TRUE(data_of(analysis_page({{all}}))["sections"][2]["maps"].empty());
+}
+
+TEST(AnalysisPage, RoutingStandsBesideTheNorms) {
+  runs::AnalysisRecord record = analysis("siamese", {"X", "Y"});
+  record.family = "moe";
+  EXPECT_THROW(chart_of(data_of(analysis_page({{record}})), "Routing beside the norms"), std::runtime_error);
+  record.places[1].branch->routing_entropy = 0.75;
+  const json data = data_of(analysis_page({{record}}));
+  const json panel = chart_of(data, "Routing beside the norms")["panels"][0];
+  ASSERT_EQ(panel.size(), 3U);
+  EXPECT_EQ(panel[0], (json{{"name", "X"}, {"x", {1}}, {"y", {0.66667}}}));  // 2 of 3
+  EXPECT_EQ(panel[2], (json{{"name", "entropy"}, {"x", {1}}, {"y", {0.75}}}));
+}
+
+TEST(AnalysisPage, SaysWhoMadeIt) {
+  runs::AnalysisRecord record = analysis("pre", {"h"});
+  EXPECT_TRUE(data_of(analysis_page({{record}}))["analyses"][0]["made_by"].is_null());
+  record.made_by =
+      runs::AnalysisMaker{.build = {"0.2.0", "abcdef0123456789", "", "2.13.0"}, .cpu = "Zen", .threads = 2};
+  const json maker = data_of(analysis_page({{record}}))["analyses"][0]["made_by"];
+  EXPECT_EQ(maker["build"], "siamese 0.2.0 (abcdef0123), LibTorch 2.13.0");
+  EXPECT_EQ(maker["cpu"], "Zen");
+  EXPECT_NE(analysis_script_text().find("function machineText"), std::string_view::npos);
 }
 
 // Where streams become more with depth, a row of few would leave all others one colour.

@@ -117,6 +117,20 @@ TEST(StreamWeights, AreThoseOfTheRead) {
   EXPECT_FALSE(Toy("siamese", 1, kWidth, kLayer).junctions[0]->weights({}).input.defined());
 }
 
+TEST(StreamWeights, AreThoseOfTheClose) {
+  for (const char* const scheme : {"attn_res", "attn_res(block=1)"}) {
+    const Toy toy(scheme, 2, kWidth, kLayer);
+    const Streams last = places(toy).back();
+    const at::Tensor weights = toy.topology->weights(last).input;
+    std::vector<at::Tensor> values;
+    for (const Stream& stream : flush(last).list) values.push_back(stream.value);
+    EXPECT_GT(testing::largest(weights - weights.mean(-1, true)), 1e-3) << scheme;  // not all alike
+    const at::Tensor sum = (weights.unsqueeze(-1) * at::stack(values, -2)).sum(-2);
+    expect_close_to(toy.topology->close(last), toy.normed("close.norm", sum), scheme);
+  }
+  EXPECT_FALSE(Toy("siamese", 1, kWidth, kLayer).topology->weights({}).input.defined());
+}
+
 TEST(Streams, AloneAndWithout) {
   const Streams streams{{{"a", randn({2, 3}, 1)}, {"b", randn({2, 3}, 2)}}, {}, {}};
   testing::expect_same_bits(alone(streams, 1)[1], streams[1], "kept");

@@ -19,6 +19,7 @@ AnalysisRecord some_analysis() {
   place.pairs = {{"X", "Y", -0.5}};
   place.branch = BranchAnalysis{.input = {.rms = 1}, .output = {.rms = 2}, .loss_without = 3};
   record.places.push_back({.index = 1, .block = 1, .kind = "close"});
+  record.made_by = AnalysisMaker{.build = {"0.2.0", "abc", "", "2.13.0"}, .cpu = "Zen", .threads = 2, .command = "c"};
   record.ranges = {{0, 1, 2.75}};
   record.peaks = {{.place = 1, .stream = "X", .value = -9, .sample = 1, .position = 2, .channel = 3, .token = 4}};
   return record;
@@ -37,13 +38,29 @@ TEST(AnalysisRecord, IsReadAsItWasWritten) {
   EXPECT_EQ(nlohmann::json::parse(text)["schema"], kAnalysisSchema);
 }
 
+// Schema 1 did not say who made it.
+TEST(AnalysisRecord, TheSchemaBeforeIsRead) {
+  auto object = nlohmann::ordered_json::parse(to_json(some_analysis()));
+  EXPECT_EQ(read_analysis(object.dump(), "here").made_by->build.libtorch, "2.13.0");
+  object["schema"] = 1;
+  object.erase("made_by");
+  const AnalysisRecord read = read_analysis(object.dump(), "here");
+  EXPECT_FALSE(read.made_by);
+  EXPECT_EQ(read.peaks[0].token, 4);
+  const auto again = nlohmann::json::parse(to_json(read));
+  EXPECT_EQ(again["schema"], 2);
+  EXPECT_TRUE(again["made_by"].is_null());
+}
+
 TEST(AnalysisRecord, AWrongOneIsNamed) {
   const auto said = [](const std::function<void(nlohmann::ordered_json&)>& spoil) {
     auto object = nlohmann::ordered_json::parse(to_json(some_analysis()));
     spoil(object);
     return error_of([&] { read_analysis(object.dump(), "a.json"); });
   };
-  expect_said(said([](auto& object) { object["schema"] = 2; }), "a.json: schema: expected 1");
+  expect_said(said([](auto& object) { object["schema"] = 3; }), "a.json: schema: expected 1 to 2");
+  expect_said(said([](auto& object) { object.erase("made_by"); }), "made_by");
+  expect_said(said([](auto& object) { object["made_by"]["started"] = ""; }), "made_by: unknown key 'started'");
   expect_said(said([](auto& object) { object["kind"] = "run"; }), "kind: expected 'analysis'");
   expect_said(said([](auto& object) { object["loss"] = "low"; }), "loss: expected a number");
   expect_said(said([](auto& object) { object.erase("ranges"); }), "ranges: expected a list");

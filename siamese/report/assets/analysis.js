@@ -60,7 +60,7 @@ function axisNames(analysis) {
   const site = (at) => analysis.sites[at];
   const stream = (at, row) => (site(row) && site(row).streams[at]) ?? String(at);
   return {
-    long: (axis, at, row) => (axis === "place" ? siteTitle(analysis)(at) : axis === "stream" ? `stream ${stream(at, row)}` : `${axis} ${at}`),
+    long: (axis, at, row) => (axis === "place" ? siteTitle(analysis)(at) : axis === "first" ? `from block ${at}` : axis === "last" ? `to block ${at}` : axis === "stream" ? `stream ${stream(at, row)}` : `${axis} ${at}`),
     short: (axis, at) => (axis === "place" ? (site(at) && site(at).kind === "close" ? "close" : String(at))
       : axis === "stream" ? stream(at, analysis.sites.length - 1) : String(at)),
   };
@@ -91,7 +91,14 @@ function facts(analysis) {
       fact("Step", formatCount(analysis.step)), fact("Parameters", formatShort(analysis.parameters)),
       fact("Blocks", formatCount(analysis.blocks)), fact("Samples", formatCount(analysis.samples)),
       fact(analysis.family === "lm" || analysis.family === "moe" ? "Tokens read by lenses" : "Samples read by lenses", formatCount(analysis.lens_tokens)),
-      fact("Samples of changed passes", formatCount(analysis.changed_samples)), fact("Their loss, nothing changed", formatLoss(analysis.changed_loss))));
+      fact("Samples of changed passes", formatCount(analysis.changed_samples)), fact("Their loss, nothing changed", formatLoss(analysis.changed_loss))),
+    madeBy(analysis.made_by));
+}
+
+function madeBy(maker) {
+  if (!maker) return el("p", { class: "card-lead" }, "Who made it is not recorded.");
+  return el("details", { class: "fold" }, el("summary", {}, `Made by ${maker.build}`), el("p", { class: "card-lead" }, machineText(maker)),
+    el("pre", { tabindex: "0" }, maker.command));
 }
 
 function build() {

@@ -2,7 +2,7 @@
 // panels of a map share one range, or, where rows have more and more cells, each row has its own; the ramp (colors.js)
 // means the same in light and dark.
 
-const MAP_AXES = { place: "site (depth)", block: "block", head: "head", stream: "stream" };
+const MAP_AXES = { place: "site (depth)", block: "block", head: "head", stream: "stream", first: "first block left out", last: "last block left out" };
 
 // From 0, or below where values are, to the largest.
 function rangeOf(values) {
