@@ -36,6 +36,14 @@ std::string without_slash(const fs::path& path) {
   return (normal.has_filename() ? normal : normal.parent_path()).string();
 }
 
+// A link to a folder that it lies in: what is below has been found, under a shorter name.
+bool leads_back(const fs::path& entry) {
+  std::error_code error;
+  if (!fs::is_symlink(entry, error)) return false;
+  const fs::path target = fs::canonical(entry, error), from = fs::weakly_canonical(entry.parent_path(), error);
+  return !error && std::mismatch(target.begin(), target.end(), from.begin(), from.end()).first == target.end();
+}
+
 }  // namespace
 
 LiveRuns::LiveRuns(std::vector<fs::path> sources) : sources_(std::move(sources)) {
@@ -86,7 +94,7 @@ void LiveRuns::search(const fs::path& folder, const std::string& name, int depth
     for (const fs::path& entry : folder_entries(folder)) {
       const std::string last = entry.filename().string();
       std::error_code ignored;
-      if (last.starts_with(".") || !fs::is_directory(entry, ignored)) continue;
+      if (last.starts_with(".") || !fs::is_directory(entry, ignored) || leads_back(entry)) continue;
       search(entry, name.empty() ? last : name + "/" + last, depth - 1, budget);
     }
   } catch (const Error& error) {  // may not be entered, or gone while it was looked at

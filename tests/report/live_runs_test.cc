@@ -237,6 +237,20 @@ TEST_F(LiveRunsTest, AFolderNamedTwiceIsOneRun) {
   EXPECT_EQ(runs.size(), 1u);
 }
 
+TEST_F(LiveRunsTest, ALinkBackIsNotFollowed) {
+  write_fake_run(root_ / "sweep" / "run", {.scheme = "pre", .last_step = 3});
+  write_fake_run(root_ / "elsewhere" / "other", {.scheme = "post", .last_step = 3});
+  fs::create_directory_symlink(root_ / "sweep", root_ / "sweep" / "again");  // before "run" by name
+  fs::create_directory_symlink("..", root_ / "sweep" / "above");
+  fs::create_directory_symlink(root_ / "elsewhere", root_ / "sweep" / "linked");
+  LiveRuns runs({root_ / "sweep"});
+  Seen seen;
+  std::vector<std::string> names;
+  const json all = all_news(runs, seen);
+  for (const json& run : all["runs"]) names.push_back(run["name"]);
+  EXPECT_EQ(names, (std::vector<std::string>{"linked/other", "run"}));
+}
+
 TEST_F(LiveRunsTest, NamesStayTextAndMessagesAscii) {
   const std::string name = "<img src=x onerror=alert(1)> \x1b[31m \xff";
   write_fake_run(root_ / "runs" / name, {.scheme = "</script><script>alert(1)</script>", .last_step = 3});
