@@ -187,6 +187,7 @@ void add_analyze(CLI::App& app) {
       "Leave out every range of blocks, about L^2 / 2 passes of L blocks, not only of 1, 2, 4, 8 ... blocks");
   verb->add_option("--compare", arguments->compare, "Two analyses, or runs, side by side on one page")
       ->expected(2)
+      ->allow_extra_args(false)  // what follows is an override
       ->type_name("A B");
   verb->add_flag("--json", arguments->json, "Print analysis.json");
   verb->footer(

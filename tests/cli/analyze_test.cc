@@ -72,6 +72,7 @@ TEST_F(AnalyzeVerb, ComparesRunsAndAnalyses) {
   ASSERT_EQ(run("analyze pre --samples 1").exit_code, 0);
   const CommandResult unlike = run("analyze engine.threads=1 --compare pre hc");
   ASSERT_EQ(unlike.exit_code, 0) << unlike.error;
+  EXPECT_EQ(run("analyze --compare pre hc engine.threads=1").exit_code, 0) << read("error.txt");
   EXPECT_NE(unlike.error.find("siamese: not of the same: samples (1 and 2)"), std::string::npos) << unlike.error;
 }
 
@@ -102,7 +103,7 @@ TEST_F(AnalyzeVerb, RefusesInOneLine) {
   expect_refusal("analyze --compare x", 2, "--compare");
   ASSERT_EQ(run("analyze x --samples 2 --out y").exit_code, 0);
   std::string text = read("y/analysis.json");
-  text.replace(text.find("\"schema\": 1"), 11, "\"schema\": 9");
+  text.replace(text.find("\"schema\": 2"), 11, "\"schema\": 9");
   write("y/analysis.json", text);
   expect_refusal("analyze --compare y x", 3, "schema: expected 1");
   write("y/analysis.json", "{\x1b[2J");
