@@ -5,6 +5,7 @@ from statistics import median
 
 import shapes
 from record import Record, activations_mb, by_kernels
+from second_stream import second_streams
 from targets import JUNCTION_SHARE, KERNEL_SHARE, targets
 
 BEGIN = "<!-- bench: begin -->"
@@ -88,6 +89,13 @@ def price_table(record: Record) -> str:
         found = {line["shape"]: ratio_text(line) for line in record.against if line["label"] == label}
         rows.append([label, *(found.get(shape, "") for shape in of_shapes)])
     return table(["step time", *(shape.upper() for shape in of_shapes)], rows)
+
+
+def second_stream_table(record: Record) -> str:
+    rows = [[f"{one.shape.upper()}, {one.precision}", f"{one.extra_ms:.1f}", f"{one.extra_mb:.0f}",
+             f"{one.stream_gb_per_s:.1f}", f"{one.bound_ms:.1f}", f"{one.of_bound:.2f}"]
+            for one in second_streams(record)]
+    return table(["", "extra ms a step", "extra MB", "streaming GB/s", "ms for them", "times that"], rows)
 
 
 def part_tables(record: Record) -> str:
@@ -181,6 +189,12 @@ Steps of two configs in turns in one process: the median ratio, in brackets its 
 machine was.
 
 {price_table(record)}
+#### What the second stream moves
+
+What a step of siamese takes longer than one of pre, in turns, beside the bytes that its junctions move more, 7 arrays of
+floats a place (6 in bfloat16), at the rate of a streaming loop beyond cache.
+
+{second_stream_table(record)}
 #### Where a step goes
 {part_tables(record)}
 #### Kernels

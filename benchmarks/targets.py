@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from record import Record, activations_mb
+from second_stream import second_streams
 
 JUNCTION_SHARE = 0.90
 KERNEL_SHARE = 0.85
@@ -17,6 +18,7 @@ OTHER_FAMILIES = {"eager": 1.3, "compile": 1.15}
 BFLOAT16 = {"d": 1.4, "m": 1.6}
 AUTOCAST = {"eager": 1.4, "compile": 1.2}
 ACTIVATIONS = 0.4
+SECOND_STREAM_OF_BYTES = 1.3
 GENERATION = {"s": 1.6, "d": 1.6, "m": 1.25}
 EXPERTS = 0.85
 
@@ -80,6 +82,9 @@ def of_shape(record: Record, shape: str) -> list[tuple]:
     found += [(f"step, {line['label']}", line["ratio"], "<=", ATTENDED[line["label"]]) for line in record.against
               if line["shape"] == shape and line["label"] in ATTENDED]
     found += speed(record, shape) + memory(record, shape)
+    found += [("the second stream, bfloat16: extra time / its extra bytes at streaming rate", one.of_bound, "<=",
+               SECOND_STREAM_OF_BYTES)
+              for one in second_streams(record) if (one.shape, one.precision) == (shape, "bfloat16")]
     for line in record.generate:
         if line["shape"] == shape:
             found.append(("generation, ms a token, siamese / pre", line["ratio"], "<=", 1.02))
