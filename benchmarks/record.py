@@ -28,12 +28,18 @@ def newest(lines: list[dict]) -> dict[str, str]:
     return found
 
 
-def by_kernels(lines: list[dict]) -> dict[str, list[dict]]:
-    """The lines of each kind of CPU, by the SIMD level of our kernels on it: results of two kinds say nothing of each other."""
-    level = {line.get("run", ""): line["simd"] for line in lines if line["bench"] == "machine"}
+def cpu_of(machine: dict) -> str:
+    """The kind of CPU: results of two kinds say nothing of each other. Its name alone does not tell generations apart, so
+    its family stands beside it; in runs of before that was recorded, only the SIMD level of our kernels on it."""
+    family = machine.get("cpu_family")
+    return f"{machine['simd']} kernels" + (f", {machine['cpu']} of family {family}" if family else "")
+
+
+def by_cpu(lines: list[dict]) -> dict[str, list[dict]]:
+    kind = {line.get("run", ""): cpu_of(line) for line in lines if line["bench"] == "machine"}
     kinds: dict[str, list[dict]] = {}
     for line in lines:
-        kinds.setdefault(level[line.get("run", "")], []).append(line)
+        kinds.setdefault(kind[line.get("run", "")], []).append(line)
     return kinds
 
 

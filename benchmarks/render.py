@@ -4,9 +4,9 @@ from pathlib import Path
 from statistics import median
 
 import shapes
-from record import Record, activations_mb, by_kernels
+from record import Record, activations_mb, by_cpu
 from second_stream import second_streams
-from targets import JUNCTION_SHARE, KERNEL_SHARE, targets
+from targets import JUNCTION_SHARE, KERNEL_SHARE, in_precision, targets
 
 BEGIN = "<!-- bench: begin -->"
 END = "<!-- bench: end -->"
@@ -153,10 +153,14 @@ def origin(record: Record) -> str:
     return text
 
 
+def generation_name(line: dict) -> str:
+    return line["shape"].upper() + in_precision(line)
+
+
 def generation_table(record: Record) -> str:
-    header = ["shape", "siamese ms a token", "pre ms a token", "ratio", "ms to read the weights once", "times that"]
+    header = ["", "siamese ms a token", "pre ms a token", "ratio", "ms to read the weights once", "times that"]
     return table(header, [
-        [line["shape"].upper(), f"{line['median_ms']:.3f}", f"{line['against_ms']:.3f}", ratio_text(line),
+        [generation_name(line), f"{line['median_ms']:.3f}", f"{line['against_ms']:.3f}", ratio_text(line),
          *(f"{line[key]:.3f}" if key in line else "" for key in ("bound_ms", "of_bound"))] for line in record.generate])
 
 
@@ -228,5 +232,6 @@ def write_between(path: Path, begin: str, end: str, text: str, title: str) -> No
 
 
 def write_tables(path: Path, lines: list[dict]) -> None:
-    sections = [f"\n### {simd} kernels\n{generated(Record(of_kind))}" for simd, of_kind in by_kernels(lines).items()]
+    newest_first = sorted(by_cpu(lines).items(), key=lambda kind: max(line.get("run", "") for line in kind[1]), reverse=True)
+    sections = [f"\n### {cpu}\n{generated(Record(of_kind))}" for cpu, of_kind in newest_first]
     write_between(path, BEGIN, END, "".join(sections), "Performance")

@@ -97,10 +97,12 @@ class Bench:
             line = self.ours("experts", *words, *few, **labels)
             self.say(f"experts, {line['rows']} tokens of {line['width']}: {line['ratio']:.2f} of a dense branch's GFLOP/s")
 
-    def generate(self, shape: str) -> None:
+    def generate(self, shape: str, precision: str) -> None:
         rounds = ["--rounds", "2" if self.arguments.quick else "7", "--tokens", "32"]
-        line = self.of_shape("generate", shape, "model.residual=siamese", "--against", "pre", *rounds)
-        self.say(f"{shape.upper()} generate: {line['median_ms']:.2f} ms a token, {line['ratio']:.3f} of one stream")
+        words = ["model.residual=siamese", f"engine.precision={precision}"]
+        line = self.of_shape("generate", shape, *words, "--against", "pre", *rounds)
+        self.say(f"{shape.upper()} generate, {precision}: {line['median_ms']:.2f} ms a token, "
+                 f"{line['ratio']:.3f} of one stream")
 
     def shape(self, shape: str, bfloat16: bool) -> None:
         for round_ in range(self.arguments.rounds or plan.ROUNDS[shape]):
@@ -111,7 +113,8 @@ class Bench:
         for price in plan.prices(shape, bfloat16):
             self.price(shape, price)
         if shape in plan.LANGUAGE:
-            self.generate(shape)
+            for precision in ("float32", "bfloat16") if bfloat16 else ("float32",):
+                self.generate(shape, precision)
         if plan.experts_shape(shape):
             self.experts(shape=shape)
 
@@ -125,7 +128,7 @@ class Bench:
 
     def run(self) -> None:
         machine = self.ours("machine", command=self.arguments.command, date=datetime.date.today().isoformat(),
-                            commit=commit())
+                            commit=commit(), **cpu_kind())
         self.say(f"{machine['cpu']}, {machine['cores']} cores, {machine['simd']}")
         for self.part in self.arguments.parts:
             start = time.monotonic()
@@ -137,6 +140,16 @@ class Bench:
             else:
                 self.shape(self.part, machine.get("bfloat16", "none") != "none")
             self.keep({"bench": "finished", "minutes": round((time.monotonic() - start) / 60, 2)})
+
+
+def cpu_kind() -> dict:
+    """What tells two CPUs of one name apart; nothing where the system does not say."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return {}
+    fields = dict(reversed([[part.strip() for part in line.split(":", 1)] for line in lines if ":" in line]))
+    return {key: fields[name] for key, name in (("cpu_family", "cpu family"), ("cpu_model", "model")) if name in fields}
 
 
 def commit() -> str:

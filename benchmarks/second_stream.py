@@ -47,6 +47,8 @@ def second_streams(record: Record) -> list[SecondStream]:
     found = []
     for line in record.against:
         shape = shapes.load(line["shape"])
+        if record.runs[line["shape"]] != record.runs["kernels"]:
+            continue  # another day's memory
         if line["label"] not in LABELS or not isinstance(shape, shapes.Shape):
             continue
         precision, arrays = LABELS[line["label"]]

@@ -35,6 +35,10 @@ class Target:
         return self.measured <= self.wanted if self.relation == "<=" else self.measured >= self.wanted
 
 
+def in_precision(line: dict) -> str:
+    return "" if line.get("precision", "float32") == "float32" else f", {line['precision']}"
+
+
 def rate(line: dict) -> float:
     return line["tokens_per_s"]
 
@@ -87,8 +91,9 @@ def of_shape(record: Record, shape: str) -> list[tuple]:
               for one in second_streams(record) if (one.shape, one.precision) == (shape, "bfloat16")]
     for line in record.generate:
         if line["shape"] == shape:
-            found.append(("generation, ms a token, siamese / pre", line["ratio"], "<=", 1.02))
-            found.append(("generation, ms a token against reading the weights once", line.get("of_bound"), "<=",
+            one = "generation" + in_precision(line)
+            found.append((f"{one}, ms a token, siamese / pre", line["ratio"], "<=", 1.02))
+            found.append((f"{one}, ms a token against reading the weights once", line.get("of_bound"), "<=",
                           GENERATION[shape]))
     for line in record.experts:
         if line.get("shape") == shape:

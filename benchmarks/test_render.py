@@ -17,7 +17,8 @@ import plot  # noqa: E402
 import render  # noqa: E402
 import run  # noqa: E402
 import shapes  # noqa: E402
-from record import Record, newest  # noqa: E402
+from record import Record, by_cpu, newest  # noqa: E402
+from second_stream import second_streams  # noqa: E402
 from targets import targets  # noqa: E402
 
 MACHINE = {"bench": "machine", "command": "benchmarks/run.py", "date": "2030-01-01", "cpu": "A CPU", "cores": 2,
@@ -59,6 +60,7 @@ def record() -> list[dict]:
     lines += [experts, experts | {"shape": "e", "width": 512}]
     lines.append({"bench": "generate", "shape": "s", "median_ms": 1.1, "against_ms": 1.0, "ratio": 1.01, "bound_ms": 1.0,
                   "of_bound": 1.7})
+    lines.append(lines[-1] | {"precision": "bfloat16", "ratio": 1.03})
     for round_ in (0, 1):
         lines += [step("ours pre", round_, 100, shape="e"), step("eager pre loop", round_, 150, shape="e"),
                   step("eager pre grouped", round_, 120, shape="e"), step("compile pre grouped", round_, 116, shape="e")]
@@ -89,6 +91,8 @@ class Render(unittest.TestCase):
             ("S: activations and workspace of the whole batch, siamese, ours / eager", 0.45, "<=", 0.4, False),
             ("S: generation, ms a token, siamese / pre", 1.01, "<=", 1.02, True),
             ("S: generation, ms a token against reading the weights once", 1.7, "<=", 1.6, False),
+            ("S: generation, bfloat16, ms a token, siamese / pre", 1.03, "<=", 1.02, False),
+            ("S: generation, bfloat16, ms a token against reading the weights once", 1.7, "<=", 1.6, False),
             ("E: tokens/s, pre, ours / eager loop", 1.5, ">=", 1.3, True),
             ("E: tokens/s, pre, ours / eager grouped", 1.2, ">=", 1.3, False),
             ("E: tokens/s, pre, ours / compile grouped", 1.16, ">=", 1.15, True),
@@ -125,6 +129,7 @@ class Render(unittest.TestCase):
         self.assertIn("| S, bfloat16 | 10.0 | 164 | 20.0 | 8.2 | 1.22 |", text)
         self.assertIn("| S, pre | 100 | 35 (0.35) | 20 (0.20) |", text)
         self.assertIn("| hc / pre | 1.200 |", text)
+        self.assertIn("| S, bfloat16 | 1.100 | 1.000 | 1.030 | 1.000 | 1.700 |", text)
         self.assertIn("2 of 8 experts of 128 | 60.0 | 80.0 | 75% |", text)
         self.assertIn("| junction pre | forward | 1 + 1 | 1.000 | 10.0 | 20.0 | **89%** |", text)
         self.assertIn("| swiglu | forward | 1 + 1 | 1.000 | 10.0 | 20.0 | 86% |", text)
@@ -163,6 +168,23 @@ class Runs(unittest.TestCase):
         for line in ("kernels, E: measured 2030-01-01 with", "S: measured 2 with", "X: measured 3 with"):
             self.assertIn(line, text)
         self.assertNotIn("measured 4", text)
+
+    def test_generations_of_cpus_with_one_name_are_kept_apart(self):
+        lines = record() + of_run("2", "s", step("ours pre", 0, 70))
+        newer = [line | ({"cpu_family": "26"} if line["bench"] == "machine" else {})
+                 for line in of_run("3", "s", step("ours pre", 0, 50))]
+        kinds = by_cpu(lines + newer)
+        self.assertEqual(list(kinds), ["AVX2 kernels", "AVX2 kernels, A CPU of family 26"])
+        self.assertEqual(kinds["AVX2 kernels"], lines)
+        with tempfile.TemporaryDirectory() as folder:
+            page = Path(folder) / "performance.md"
+            render.write_tables(page, lines + newer)
+            titles = [line for line in page.read_text().splitlines() if line.startswith("### ")]
+        self.assertEqual(titles, ["### AVX2 kernels, A CPU of family 26", "### AVX2 kernels"])
+
+    def test_extra_bytes_are_not_judged_by_the_memory_of_another_run(self):
+        found = Record(record() + of_run("2", "s", step("ours pre", 0, 70), against("s", "siamese / pre", 1.02)))
+        self.assertEqual(second_streams(found), [])
 
     def test_what_was_measured_stays_when_a_run_is_aborted(self):
         with tempfile.TemporaryDirectory() as folder:

@@ -308,11 +308,12 @@ KernelCase gradient_norm(const Shape& shape) {
           .run = [gradient] { ops::sum_squares(gradient); }};
 }
 
-// Generation: one row times a matrix, which is what has to be read.
-KernelCase row_product(const Shape& shape) {
-  const at::Tensor x = at::randn({1, shape.cols});
-  const at::Tensor weight = at::randn({shape.rows, shape.cols});
-  return {.name = "row times matrix",
+// Generation: one row times a matrix, which is what has to be read: as many bytes in bfloat16, of twice the rows.
+KernelCase row_product(const Shape& shape, at::ScalarType type) {
+  const bool half = type == at::kBFloat16;
+  const at::Tensor x = at::randn({1, shape.cols}).to(type);
+  const at::Tensor weight = at::randn({half ? 2 * shape.rows : shape.rows, shape.cols}).to(type);
+  return {.name = half ? "row times matrix, bfloat16" : "row times matrix",
           .pass = "forward",
           .reads = 1,
           .writes = 0,
@@ -361,7 +362,9 @@ std::vector<std::function<KernelCase()>> kernel_cases(int64_t rows, int64_t cols
   cases.push_back([shape] { return of::loss(shape); });
   cases.push_back([shape] { return of::adamw(shape); });
   cases.push_back([shape] { return of::gradient_norm(shape); });
-  cases.push_back([shape] { return of::row_product(shape); });
+  for (const at::ScalarType type : {at::kFloat, at::kBFloat16}) {
+    cases.push_back([shape, type] { return of::row_product(shape, type); });
+  }
   cases.push_back([shape] { return of::cached_attention(shape); });
   return cases;
 }
