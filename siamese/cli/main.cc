@@ -14,6 +14,7 @@
 
 #include "siamese/base/check.h"
 #include "siamese/cli/app.h"
+#include "siamese/cli/huge_pages.h"
 #include "siamese/cli/signals.h"
 
 // tcmalloc's own word about memory that it does not get, where the binary is linked with it.
@@ -113,6 +114,7 @@ int main(int argc, char** argv) {
   mind_streams();
   wait_politely(argv);
   keep_memory();
+  siamese::cli::use_huge_pages();
   siamese::cli::explain_cut_files();
   return siamese::cli::run(argc, argv);
 }
