@@ -14,6 +14,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 import growth  # noqa: E402
 import plan  # noqa: E402
 import plot  # noqa: E402
+import recording  # noqa: E402
 import render  # noqa: E402
 import run  # noqa: E402
 import shapes  # noqa: E402
@@ -259,6 +260,17 @@ class Growth(unittest.TestCase):
         self.assertEqual(plot.Scale(3, 120, 0, 1, True).ticks, [5, 10, 20, 50, 100])
         self.assertEqual(plot.Scale(0, 630, 0, 1, False).ticks, [0, 200, 400, 600])
         self.assertAlmostEqual(plot.Scale(1, 100, 0, 200, True)(10), 100)
+
+
+class Recording(unittest.TestCase):
+    def test_a_recorded_step_is_held_against_its_neighbours(self):
+        steps = [{"step_ms": ms} for ms in (500, 10, 20, 37, 30, 40, 50, 60, 58, 80)]
+        for at in (3, 8):
+            steps[at]["sites"] = []
+        self.assertEqual(recording.extra_ms(steps), (40, [37 - 25, 58 - 70]))
+
+    def test_brackets_keep_their_commas(self):
+        self.assertEqual(recording.schemes_of("pre,siamese(a=1,b=2),hc"), ["pre", "siamese(a=1,b=2)", "hc"])
 
 
 class Shapes(unittest.TestCase):
