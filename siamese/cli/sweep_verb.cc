@@ -38,6 +38,7 @@ struct Arguments {
   int64_t jobs = 1;
   int64_t threads = 0;
   bool dry_run = false;
+  bool recorded = false;
   bool fresh = false;
   bool quiet = false;
   // What a sweep with several jobs tells the process of a run.
@@ -124,21 +125,41 @@ class LiveReport {
   Clock::duration cost_{};
 };
 
+struct Counts {
+  size_t recorded = 0, here = 0, to_do = 0;
+  std::string text() const {
+    return fmt::format("{} runs: {} recorded, {} ended here, {} to do", recorded + here + to_do, recorded, here, to_do);
+  }
+};
+
+Counts count(const std::vector<train::RunStanding>& standings) {
+  Counts counts;
+  for (const train::RunStanding& run : standings) {
+    const bool recorded = run.standing == train::Standing::recorded;
+    const bool here = run.standing == train::Standing::ended_here;
+    ++(recorded ? counts.recorded : here ? counts.here : counts.to_do);
+  }
+  return counts;
+}
+
 void list(train::Sweep& sweep) {
   std::vector<std::vector<std::string>> rows;
-  size_t recorded = 0, here = 0;
   const auto standings = sweep.standings();
-  for (size_t i = 0; i < standings.size(); ++i) {
-    rows.push_back({sweep.plan().runs[i].dir, standings[i].text});
-    recorded += standings[i].standing == train::Standing::recorded ? 1 : 0;
-    here += standings[i].standing == train::Standing::ended_here ? 1 : 0;
-  }
-  std::printf("%s%zu runs: %zu recorded, %zu ended here, %zu to do\n", text_table(rows).c_str(), rows.size(), recorded,
-              here, rows.size() - recorded - here);
+  for (size_t i = 0; i < standings.size(); ++i) rows.push_back({sweep.plan().runs[i].dir, standings[i].text});
+  const Counts counts = count(standings);
+  std::printf("%s%s\n", text_table(rows).c_str(), counts.text().c_str());
   std::fflush(stdout);  // timing may take a moment
-  if (rows.size() > recorded + here) {
-    std::printf("%s\n", sweep.estimate(train::MeasureSteps::always).text().c_str());
-  }
+  if (counts.to_do > 0) std::printf("%s\n", sweep.estimate(train::MeasureSteps::always).text().c_str());
+}
+
+// What is known by now, as if the sweep had no other runs. No data are opened: they may be on another machine.
+void show_recorded(train::Sweep& sweep, const fs::path& out) {
+  sweep.check_folder();
+  sweep.write_known();
+  report::write_report(out);
+  const std::string table = report::summary_of_ended(out);
+  std::printf("%s\n%s%sreport: %s\n", count(sweep.standings()).text().c_str(), table.c_str(), table.empty() ? "" : "\n",
+              printable((out / io::kReportFile).string()).c_str());
 }
 
 // Every rank comes here when it has nothing left to train: what failed on any of them is rank 0's to tell.
@@ -217,6 +238,10 @@ int run(const Arguments& arguments, comm::Group* group) {
       group == nullptr ? 0 : plan.runs.size() * static_cast<size_t>(group->rank()) / static_cast<size_t>(group->size());
   train::Sweep sweep(std::move(plan),
                      {.out = out, .record = record, .jobs = arguments.jobs, .fresh = arguments.fresh, .first = first});
+  if (arguments.recorded) {
+    if (group == nullptr || group->leads()) show_recorded(sweep, out);
+    return 0;
+  }
   sweep.check();
   if (!arguments.dry_run) return train_all(sweep, arguments, out, group);
   if (group != nullptr && !group->leads()) return 0;
@@ -238,8 +263,12 @@ void add_sweep(CLI::App& app, int& exit_code) {
   verb->add_option("--threads", arguments->threads,
                    "Threads of a run whose engine.threads is 0; 0: the cores divided by --jobs")
       ->check(CLI::Range(0, 1024));
-  verb->add_flag("--dry-run", arguments->dry_run,
-                 "List the runs, what became of them and how long the rest will take; train and write nothing");
+  auto* const dry_run =
+      verb->add_flag("--dry-run", arguments->dry_run,
+                     "List the runs, what became of them and how long the rest will take; train and write nothing");
+  verb->add_flag("--recorded", arguments->recorded,
+                 "The table and page of the runs that are recorded or ended here; train nothing, need no data")
+      ->excludes(dry_run);
   verb->add_flag("--fresh", arguments->fresh,
                  "Train again what another build of this program made, or what was trained on other data");
   verb->add_flag("--quiet", arguments->quiet, "No progress");

@@ -1,6 +1,8 @@
 #include "siamese/report/recorded.h"
 
 #include <charconv>
+#include <cmath>
+#include <numbers>
 #include <utility>
 
 #include "siamese/report/eval_reader.h"
@@ -27,6 +29,18 @@ void take_curve(const runs::ThinnedCurve& curve, StepColumns& columns) {
   columns.grad_norm = curve.grad_norm;
 }
 
+// Of lines from before bits per byte were recorded: where a token is a byte, the loss tells them.
+Measures measures_of_line(const runs::RecordLine& line) {
+  Measures measures = measures_of(line.summary.measures);
+  const std::string* const source = config::find_text(line.config, "data.source");
+  const std::string* const mix = config::find_text(line.config, "data.mix");
+  const bool of_bytes = source != nullptr && *source == "text" && (mix == nullptr || *mix == "[]");
+  if (of_bytes && std::isfinite(line.summary.val_loss)) {
+    measures.emplace(runs::kBitsPerByte, line.summary.val_loss * std::numbers::log2e);
+  }
+  return measures;
+}
+
 RunRecord run_of(const runs::RecordLine& line) {
   const runs::RunSummary& summary = line.summary;
   RunRecord run;
@@ -47,7 +61,7 @@ RunRecord run_of(const runs::RecordLine& line) {
   run.data = line.data;
   run.stretches = line.stretches;
   run.builds = runs::builds_of(line.stretches);
-  const Measures measures = measures_of(summary.measures);
+  const Measures measures = measures_of_line(line);
   if (summary.eval_step > 0) {
     runs::EvalRecord last;
     last.step = summary.eval_step;

@@ -94,6 +94,14 @@ std::string report_page(const std::vector<fs::path>& sources) {
 
 std::string summary_table(const fs::path& sweep) { return summary_of(results_of(read_collection(sweep))); }
 
+std::string summary_of_ended(const fs::path& sweep) {
+  Collection ended = read_collection(sweep);
+  std::erase_if(ended.runs, [](const RunRecord& run) {
+    return run.state != RunState::finished && run.state != RunState::diverged;
+  });
+  return ended.runs.empty() ? "" : summary_of(results_of(std::move(ended)));
+}
+
 std::string results_line(const std::vector<fs::path>& sources) {
   const Results results = results_of(read_sources(sources));
   return results_json(results.collection, results.groups, results.comparisons);

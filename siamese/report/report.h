@@ -32,7 +32,10 @@ std::string report_page(const std::vector<std::filesystem::path>& sources);
 // variants, each at its best rate against the first.
 std::string summary_table(const std::filesystem::path& sweep);
 
-// The same, and what the page draws of results, as one JSON object (docs/run-directory.md).
+// The same of the runs that have ended, as if the sweep had no others; empty when none has.
+std::string summary_of_ended(const std::filesystem::path& sweep);
+
+// The results, and what the page draws of them, as one JSON object (docs/run-directory.md).
 std::string results_line(const std::vector<std::filesystem::path>& sources);
 
 // The table as CSV (csv.h).

@@ -109,8 +109,14 @@ void add_finite(NamedNumbers& numbers, const std::string& name, double value) {
 
 double Answers::share() const { return count > 0 ? static_cast<double>(correct) / static_cast<double>(count) : kNone; }
 
+bool is_text_loss(std::string_view measure) {
+  return measure == kBitsPerByte || (measure.ends_with(kSetLoss) && measure.size() > kSetLoss.size());
+}
+
 NamedNumbers EvalRecord::measures() const {
   NamedNumbers numbers;
+  add_finite(numbers, std::string(kBitsPerByte), bits_per_byte);
+  for (const HeldOutSetRecord& set : sets) add_finite(numbers, set.name + std::string(kSetLoss), set.loss);
   if (classification) {
     add_finite(numbers, "top1", classification->top1.share());
     add_finite(numbers, "top5", classification->top5.share());

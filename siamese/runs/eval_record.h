@@ -78,10 +78,17 @@ struct EvalRecord {
   std::vector<PromptRecord> prompts;
   bool averaged = false;  // of the averaged weights
 
-  // What it says beside the loss, as a record line has it: top1, top5, mse, vlb, feature_distance, class_agreement,
-  // and of each task the metric it is reported by ("piqa/rc_0shot len_norm"). Finite ones only.
+  // What it says beside the loss, as a record line has it: bits_per_byte, of each held-out set its loss ("web loss"),
+  // top1, top5, mse, vlb, feature_distance, class_agreement, and of each task the metric it is reported by
+  // ("piqa/rc_0shot len_norm"). Finite ones only.
   NamedNumbers measures() const;
 };
+
+inline constexpr std::string_view kBitsPerByte = "bits_per_byte";
+inline constexpr std::string_view kSetLoss = " loss";  // behind the name of a set
+
+// Whether a measure is a loss of held-out text: kBitsPerByte, or that of a set.
+bool is_text_loss(std::string_view measure);
 
 std::string to_line(const EvalRecord& record);
 EvalRecord read_eval(std::string_view line, const std::string& where, Notes* notes = nullptr);

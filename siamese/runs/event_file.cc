@@ -88,7 +88,9 @@ NamedNumbers scalars_of(const EvalRecord& record) {
     const Answers answers{record.accuracy->correct, record.accuracy->count};
     scalars.add("eval/accuracy", answers.share());
   }
-  for (const auto& [name, value] : record.measures()) scalars.add("eval/" + name, value);
+  for (const auto& [name, value] : record.measures()) {
+    if (!is_text_loss(name)) scalars.add("eval/" + name, value);  // those have tags of their own
+  }
   for (const HeldOutSetRecord& set : record.sets) {
     scalars.add("eval/" + set.name + "/loss", set.loss);
     scalars.add("eval/" + set.name + "/perplexity", set.perplexity);

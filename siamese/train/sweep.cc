@@ -86,6 +86,11 @@ Sweep::Sweep(SweepPlan plan, SweepOptions options) : plan_(std::move(plan)), opt
 }
 
 void Sweep::check() {
+  check_folder();
+  check_data();
+}
+
+void Sweep::check_folder() {
   if (run_status(options_.out)) {
     throw UsageError(options_.out.string() + ": is a run, not the folder of a sweep; choose another --out");
   }
@@ -102,7 +107,6 @@ void Sweep::check() {
                        "trains it again");
     }
   }
-  check_data();
 }
 
 // sweep.json comes first: files of these names in a folder without one are somebody else's.
@@ -185,12 +189,17 @@ RunResult Sweep::train(const SweepHooks& hooks) {
   failures_.clear();
   io::make_directory(options_.out);
   if (record_) record_->check_writable();
-  io::write_file_atomic(options_.out / io::kSweepFile, to_json(plan_));
-  write_recorded();
+  write_known();
   for (const auto& run : plan_.runs) tidy_ended(run, hooks);
   const RunResult result = options_.jobs > 1 ? SweepWorkers(*this, hooks).train() : train_in_turn(hooks);
   if (result.status != RunStatus::stopped && !failures_.empty()) throw_failures();
   return result;
+}
+
+void Sweep::write_known() {
+  io::make_directory(options_.out);
+  io::write_file_atomic(options_.out / io::kSweepFile, to_json(plan_));
+  write_recorded();
 }
 
 RunResult Sweep::train_in_turn(const SweepHooks& hooks) {

@@ -59,12 +59,16 @@ class Sweep {
   // UsageError when `out` is not the folder of this sweep, or a run that stands there under the name of a planned one
   // was made with another config; DataError when the data of a run that is to do are not there.
   void check();
+  void check_folder();  // the first half of that: enough where nothing is trained
 
   // Of every planned run, in order. What --dry-run prints.
   std::vector<RunStanding> standings();
 
   // How long what is to do will take. `measure`: steps may be timed where no run that ended tells.
   SweepEstimate estimate(MeasureSteps measure);
+
+  // Writes what a report needs to know of the plan and of the runs that are recorded, as `train` does before it trains.
+  void write_known();
 
   // Trains what is to do. `stopped` when a signal came or the hours were over. A run that diverges is a result. One
   // that fails does not keep the others from being trained; at the end an Error with the exit code of the first names

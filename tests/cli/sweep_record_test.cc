@@ -64,6 +64,44 @@ TEST_F(SweepRecords, ASweepGoesOnWithoutItsFolder) {
   EXPECT_NE(read("runs/s/report.html").find("from the record; no run folder here"), std::string::npos);
 }
 
+TEST_F(SweepRecords, WhatIsRecordedIsShownWithoutTrainingAndWithoutData) {
+  write("book.txt", std::string(4096, 'a'));
+  const auto write_text_sweep = [this](const std::string& seeds) {
+    std::filesystem::create_directories(folder / "sweeps");
+    write("sweeps/t.yaml",
+          "sweep: t\nrecord: ../results/s.jsonl\nconfig: text-small\n"
+          "set: {model.width: 16, model.blocks: 1, model.heads: 2, model.context: 24, train.batch: 2, train.steps: 3, "
+          "data.train: [book.txt], eval.batches: 1, engine.threads: 1}\n"
+          "variants: [{model.residual: pre}, {model.residual: post}]\ngrid: {train.seed: " +
+              seeds + "}\n");
+  };
+  write_text_sweep("[1]");
+  ASSERT_EQ(run("sweep sweeps/t.yaml --quiet --out elsewhere").exit_code, 0) << read("error.txt");
+  std::filesystem::remove_all(folder / "elsewhere");
+  std::filesystem::remove(folder / "book.txt");
+  write_text_sweep("[1, 2]");
+  const std::string record = read("results/s.jsonl");
+  expect_refusal("sweep sweeps/t.yaml --dry-run", 3, "book.txt");  // what would be trained needs its data
+
+  const CommandResult shown = run("sweep sweeps/t.yaml --recorded --out shown");
+  ASSERT_EQ(shown.exit_code, 0) << shown.error;
+  EXPECT_TRUE(shown.out.starts_with("4 runs: 2 recorded, 0 ended here, 2 to do\n| variant")) << shown.out;
+  EXPECT_NE(shown.out.find("bits per byte"), std::string::npos) << shown.out;
+  EXPECT_NE(shown.out.find("|    1 |        0 |"), std::string::npos) << shown.out;  // not: 1 of 2
+  EXPECT_EQ(shown.out.find("|    2 |"), std::string::npos) << shown.out;
+  EXPECT_TRUE(shown.out.ends_with("report: shown/report.html\n")) << shown.out;
+  EXPECT_EQ(shown.error, "");
+  EXPECT_TRUE(exists("shown/report.html"));
+  EXPECT_FALSE(exists("shown/pre-seed2"));
+  EXPECT_EQ(read("results/s.jsonl"), record);
+
+  std::filesystem::remove(folder / "results/s.jsonl");
+  const CommandResult none = run("sweep sweeps/t.yaml --recorded --out shown");
+  EXPECT_EQ(none.exit_code, 0) << none.error;
+  EXPECT_EQ(none.out, "4 runs: 0 recorded, 0 ended here, 4 to do\nreport: shown/report.html\n");
+  EXPECT_EQ(run("sweep sweeps/t.yaml --recorded --dry-run").exit_code, 2);
+}
+
 TEST_F(SweepRecords, WhatEndedHereIsAddedWithoutTraining) {
   write_sweep("s.yaml", two, "[1]");
   ASSERT_EQ(run("sweep sweeps/s.yaml --quiet").exit_code, 0);

@@ -237,6 +237,20 @@ TEST(FamilySummary, ATaskHasAColumn) {
   EXPECT_TRUE(is_measure("stories bpb_v1"));
 }
 
+TEST(FamilySummary, BitsPerByteAndEachHeldOutSetHaveAColumn) {
+  const Measures first{{"bits_per_byte", 2.25}, {"web loss", 1.5}, {"books loss", 1.23456}, {"a bpb", 1}};
+  const std::vector<RunRecord> runs{measured_run("lm", "pre", 1, first)};
+  const std::string table = summary_markdown(group_results(runs));
+  EXPECT_NE(table.find("| accuracy | bits per byte | books loss | web loss |  a bpb | runs |"), std::string::npos)
+      << table;
+  EXPECT_NE(table.find("|        2.2500 |     1.2346 |   1.5000 | 1.0000 |    1 |"), std::string::npos) << table;
+  const std::string csv = results_csv(group_results(runs));
+  EXPECT_NE(csv.find(",bits_per_byte,bits_per_byte_sd,"), std::string::npos) << csv;
+  EXPECT_NE(csv.find(",books loss,books loss_sd,web loss,web loss_sd,"), std::string::npos) << csv;
+  EXPECT_TRUE(is_measure("bits_per_byte") && is_measure("web loss"));
+  EXPECT_FALSE(is_measure("loss") || is_measure(" loss"));
+}
+
 TEST(FamilySummary, OneTableForEachFamily) {
   const std::vector<RunRecord> runs{
       measured_run("vit", "pre", 1, {{"top1", 0.8}, {"top5", 0.975}}),

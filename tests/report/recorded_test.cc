@@ -158,6 +158,46 @@ TEST_F(RecordedTest, MeasuresOfALineCountLikeThoseOfAFolder) {
   EXPECT_EQ(without_marks(summary_table(root_)), table);
 }
 
+TEST_F(RecordedTest, BitsPerByteOfALineThatLacksThem) {
+  write_fake_sweep(root_, "demo", {FakeRun{}});
+  json line = line_of(read_collection(root_).runs[0]);
+  fs::remove_all(root_ / line["dir"].get<std::string>());
+  const auto measures = [&] {
+    write_text(root_ / "recorded.jsonl", line.dump() + "\n");
+    return read_collection(root_).runs[0].final_measures();
+  };
+  line["val_loss"] = 1.5;
+  EXPECT_TRUE(measures().empty());  // nobody knows what a token is
+  line["config"]["data.source"] = "text";
+  ASSERT_EQ(measures().count("bits_per_byte"), 1u);
+  EXPECT_DOUBLE_EQ(measures().at("bits_per_byte"), 1.5 / std::log(2.0));
+  line["config"]["data.mix"] = "[]";
+  EXPECT_EQ(measures().size(), 1u);
+  line["config"]["data.mix"] = "[web=1, books=1]";  // the loss is a mean over sets
+  EXPECT_TRUE(measures().empty());
+  line["measures"] = {{"web loss", 1.25}};
+  EXPECT_EQ(measures(), (Measures{{"web loss", 1.25}}));
+  line["config"].erase("data.mix");
+  line["measures"] = {{"bits_per_byte", 2}};
+  EXPECT_EQ(measures(), (Measures{{"bits_per_byte", 2}}));  // what was measured counts
+  line.erase("measures");
+  line["val_loss"] = nullptr;
+  EXPECT_TRUE(measures().empty());
+}
+
+TEST_F(RecordedTest, ASummaryOfWhatHasEndedKnowsNoOtherRuns) {
+  const FakeRun ended{.variant = "pre"}, open{.variant = "post", .last_step = 80, .status = "stopped"};
+  write_fake_sweep(root_, "demo", {ended, open, FakeRun{.variant = "peri"}});
+  fs::remove_all(root_ / fake_run_name(FakeRun{.variant = "peri"}));
+  EXPECT_NE(summary_table(root_).find("post"), std::string::npos);
+  const std::string table = summary_of_ended(root_);
+  EXPECT_NE(table.find("| pre "), std::string::npos) << table;
+  EXPECT_EQ(table.find("post"), std::string::npos) << table;
+  EXPECT_EQ(table.find("peri"), std::string::npos) << table;
+  fs::remove_all(root_ / fake_run_name(ended));
+  EXPECT_EQ(summary_of_ended(root_), "");
+}
+
 TEST_F(RecordedTest, AFolderThatHasNotEndedGivesWay) {
   write_fake_sweep(root_, "demo", {FakeRun{}});
   const RunRecord ended = read_collection(root_).runs[0];

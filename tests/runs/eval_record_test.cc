@@ -51,6 +51,19 @@ TEST(EvalRecord, ReadsWhatItWritesOfEachFamily) {
   EXPECT_EQ(read_eval(to_line(drawn), "here").measures(), of_samples);
 }
 
+TEST(EvalRecord, LossesOfTextAreMeasures) {
+  EvalRecord one;
+  one.bits_per_byte = 2.125;
+  EXPECT_EQ(read_eval(to_line(one), "here").measures(), (NamedNumbers{{"bits_per_byte", 2.125}}));
+  EvalRecord several;
+  several.sets = {
+      {.name = "web", .loss = 1.25, .bits_per_byte = 0.5}, {.name = "b", .loss = kNone}, {.name = "c", .loss = 3}};
+  several.diffusion = {{"mse", 0.5}};
+  EXPECT_EQ(several.measures(), (NamedNumbers{{"web loss", 1.25}, {"c loss", 3}, {"mse", 0.5}}));
+  EXPECT_TRUE(is_text_loss("bits_per_byte") && is_text_loss("web loss"));
+  EXPECT_FALSE(is_text_loss(" loss") || is_text_loss("loss") || is_text_loss("web ce_loss") || is_text_loss("mse"));
+}
+
 TEST(EvalRecord, AFieldOfAnotherTypeIsNamedOrNoted) {
   const auto said = [](const std::string& line) { return error_of([&] { read_eval(line, "e: line 1"); }); };
   expect_said(said(R"({"loss":1})"), "e: line 1: step: expected a whole number");

@@ -135,7 +135,13 @@ TEST(EventTags, SayWhatANumberIs) {
   EvalRecord eval{.step = 5, .loss = 1};
   eval.accuracy = Accuracy{.correct = 1, .count = 4, .groups = {}};
   eval.sets = {{.name = "a\xff\x1b", .loss = 2}};
-  EXPECT_EQ(scalars_of(eval), (NamedNumbers{{"eval/loss", 1}, {"eval/accuracy", 0.25}, {"eval/a\\xff\\x1b/loss", 2}}));
+  eval.bits_per_byte = 4;
+  eval.diffusion = {{"mse", 8}};
+  EXPECT_EQ(scalars_of(eval), (NamedNumbers{{"eval/loss", 1},
+                                            {"eval/bits_per_byte", 4},
+                                            {"eval/accuracy", 0.25},
+                                            {"eval/mse", 8},
+                                            {"eval/a\\xff\\x1b/loss", 2}}));
   EXPECT_TRUE(is_event_file("events.out.tfevents.0000000012.siamese"));
   for (const char* const name : {"events.out.tfevents..siamese", "events.out.tfevents.1x.siamese",
                                  "events.out.tfevents.1", "events.out.tfevents.1.siamese.tmp", "metrics.jsonl"}) {

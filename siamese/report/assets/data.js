@@ -50,6 +50,7 @@ FAMILIES.forEach((family) => { family.groups = GROUPS.filter((group) => group.fa
 // What is measured beside the loss; `best` is the end of the scale a result strives for; a `part` of the loss has a
 // chart and a column among the runs, not among the results.
 const MEASURES = [
+  { name: "bits_per_byte", title: "Bits per byte", best: "lowest", format: (value) => formatFixed(value, 4) },
   { name: "top1", title: "Top-1", best: "highest", format: (value) => formatPercent(value) },
   { name: "top5", title: "Top-5", format: (value) => formatPercent(value) },
   { name: "feature_distance", title: "Feature distance", best: "lowest", format: (value) => formatFixed(value, 2) },
@@ -59,8 +60,8 @@ const MEASURES = [
   { name: "expert_max_load", title: "Max load", best: "lowest", format: (value) => formatFixed(value, 2) },
 ];
 
-// A task of a language model by the metric it is reported by: "piqa/rc_0shot len_norm".
-const TASK_LOSS = /(?:^| )(?:bpb|ce_loss)\w*$/;
+// A task of a language model by the metric it is reported by, "piqa/rc_0shot len_norm"; a held-out set by its loss, "web loss".
+const TASK_LOSS = /(?:^| )(?:bpb|ce_loss|loss)\w*$/;
 function taskMeasure(name) {
   const loss = TASK_LOSS.test(name);
   return { name, title: name, best: loss ? "lowest" : "highest", format: (value) => (loss ? formatFixed(value, 4) : formatPercent(value)) };
