@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Blocks of docs/results.md are found and filled, and speeds leave no trace."""
 
+import re
 import sys
 import unittest
 from pathlib import Path
@@ -110,6 +111,18 @@ training: how many times less training it needs.
         self.assertLessEqual(shown, files.keys())
         self.assertEqual({name for name, record in files.items() if record.is_file()} - shown, set(),
                          "recorded, without a block in docs/results.md")
+
+
+    def test_the_time_in_the_head_of_a_sweep_is_that_of_its_record(self):
+        said = 0
+        for file in (results.ROOT / "configs/sweeps").glob("*.yaml"):
+            head = " ".join(file.read_text(encoding="utf-8").split("\nsweep:")[0].replace("\n#", " ").split())
+            minutes = re.search(r"(\d+) minutes of one core by the record", head)
+            if minutes:
+                said += 1
+                seconds = sum(line["seconds"] for line in results.record.read(read_sweep(file).record))
+                self.assertEqual(int(minutes[1]), round(seconds / 60), file.name)
+        self.assertGreaterEqual(said, 7)
 
 
 class Tables(unittest.TestCase):
