@@ -152,9 +152,10 @@ def check_configs(binary: Binary, configs: dict[tuple[str, ...], str]) -> list[s
 
 
 def run_shell(text: str, binary: Binary, folder: Path, overrides: str) -> tuple[int, str]:
+    """Exit code and what was said; a model of bytes may have begun a character and not ended it."""
     environment = {**binary.environment, OVERRIDES: overrides, "PATH": f"{folder / 'bin'}:{os.environ['PATH']}"}
-    run = subprocess.run(["bash", "-c", text], cwd=folder, env=environment, text=True, check=False, stdin=subprocess.DEVNULL,
-                         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=SECONDS)
+    run = subprocess.run(["bash", "-c", text], cwd=folder, env=environment, check=False, stdin=subprocess.DEVNULL, encoding="utf-8",
+                         errors="replace", stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=SECONDS)
     return run.returncode, run.stdout.strip()
 
 
