@@ -96,6 +96,18 @@ class Sentences(unittest.TestCase):
         paired = differences(exact[SIAMESE], exact[PRE])
         self.assertIn(f"{mean(paired):+.1f} points ({interval(paired)[0]:+.1f} to {interval(paired)[1]:+.1f})", text_of("docs/results.md"))
 
+    def test_other_pages(self):
+        readme, faq, reproduce = map(text_of, ("README.md", "docs/faq.md", "docs/reproduce.md"))
+        best = [interval(differences(values("stability", one, 0.01), values("stability", other, 0.01)))
+                for one, other in ((SIAMESE, PRE), (HYBRID, PRE), (SIAMESE, HYBRID))]
+        self.assertIn("95 % interval of this difference goes from {:.2f} to {:+.2f}".format(*best[0]), readme)
+        self.assertIn("-0.16 with a 95 % interval from {:.2f} to {:+.2f}".format(*best[0]), faq)
+        self.assertIn("within noise of Pre-Norm there ({:.2f} to {:+.2f})".format(*best[1]), faq)
+        self.assertIn("interval of the difference {:.3f} to {:+.3f}".format(*best[2]), faq)
+        vit = interval(differences(*(values("families", f"vit-micro, {of}", 0.001) for of in (SIAMESE, PRE))))
+        self.assertIn("a small vision Transformer ({:.2f} to {:.2f})".format(*vit), faq)
+        self.assertIn(f"lower by 0.231 (95 % interval {-vit[1]:.3f} to {-vit[0]:.3f})", reproduce)
+
     def test_what_is_said_to_be_within_noise_is(self):
         others = [(blocks, rate) for blocks in (4, 12, 24, 48) for rate in (0.003, 0.01) if (blocks, rate) != (4, 0.01)]
         for blocks, rate in others:
