@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Differences and intervals that stand in the text of docs/results.md, README.md and docs/reproduce.md are those of the
+"""Differences and intervals that stand in the text of docs/results.md, README.md and other pages are those of the
 records. The tables have a test of their own (benchmarks/results.py --check)."""
 
 import sys
@@ -104,9 +104,15 @@ class Sentences(unittest.TestCase):
         self.assertIn("-0.16 with a 95 % interval from {:.2f} to {:+.2f}".format(*best[0]), faq)
         self.assertIn("within noise of Pre-Norm there ({:.2f} to {:+.2f})".format(*best[1]), faq)
         self.assertIn("interval of the difference {:.3f} to {:+.3f}".format(*best[2]), faq)
+        demo = interval(differences(values("precision", SIAMESE, 0.01), values("precision", PRE, 0.01)))
+        self.assertIn("the difference is -0.063, with a 95 % interval from {:.3f} to {:.3f}".format(*demo), text_of("docs/tour.md"))
         vit = interval(differences(*(values("families", f"vit-micro, {of}", 0.001) for of in (SIAMESE, PRE))))
         self.assertIn("a small vision Transformer ({:.2f} to {:.2f})".format(*vit), faq)
         self.assertIn(f"lower by 0.231 (95 % interval {-vit[1]:.3f} to {-vit[0]:.3f})", reproduce)
+        self.assertIn(f"lower by 0.231, 95 % interval {-vit[1]:.3f} to {-vit[0]:.3f})", text_of("docs/results.md"))
+        dit = interval(differences(*(values("families", f"dit-micro, {of}", 0.001) for of in (PRE, SIAMESE))))
+        for said in ("(by 0.0007, {:.4f} to {:.4f})", "lower by 0.0007 ({:.4f} to {:.4f})"):
+            self.assertIn(said.format(*dit), text_of("docs/results.md"))
 
     def test_what_is_said_to_be_within_noise_is(self):
         others = [(blocks, rate) for blocks in (4, 12, 24, 48) for rate in (0.003, 0.01) if (blocks, rate) != (4, 0.01)]
