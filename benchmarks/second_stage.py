@@ -142,7 +142,7 @@ def further_rate(sweep: Sweep, tuned: list[Tuned], end: str) -> str | None:
     name = f"{sweep.name}-{'lower' if end == 'lowest' else 'higher'}"
     header = wrapped(f"One rate more for the variants of {sweep.path.name} whose best rate was the {end} that was tried. Written by "
                      f"benchmarks/second_stage.py. {len(rates) * len(ending) * len(sweep.seeds)} runs, of which "
-                     f"{len(new) * len(sweep.seeds)} are new; the others stand in the record, which the two sweeps share. Expected: "
+                     f"{len(new) * len(sweep.seeds)} new; the others stand in the record, which the two sweeps share. Expected: "
                      f"{hours(sum(of.seconds for of, _ in new) * len(sweep.seeds))} of a core in all, by the seconds of those.")
     variants = [f"  - {{{', '.join([f'label: {quoted(of.variant.name)}', *of.variant.keys])}}}" for of in ending]
     grid = [f"  optim.lr: [{', '.join(map(rate_text, rates))}]", f"  train.seed: [{', '.join(map(str, sweep.seeds))}]"]

@@ -122,7 +122,7 @@ grid:
             self.assertIn(f"  optim.lr: [{rates}]\n  train.seed: [1, 2]\n", text)
             self.assertEqual(text.count("label:"), 1)
             self.assertIn(f'label: "{name}"', text)
-        self.assertIn("8 runs, of which 2 are new", " ".join(high.replace("#", "").split()))
+        self.assertIn("8 runs, of which 2 new", " ".join(high.replace("#", "").split()))
         self.assertIn("Expected: 3 minutes of a core", " ".join(high.replace("#", "").split()))
         # With the further rate recorded the best is inside, and the second stage goes ahead.
         self.runs("mine, deep", (1.2,), (0.03,))
