@@ -116,8 +116,8 @@ def written(header: list[str], name: str, record_name: str, sweep: Sweep, varian
     return "\n".join(lines) + "\n"
 
 
-def second_stage(sweep: Sweep, tuned: list[Tuned], seeds: list[int]) -> str:
-    """The sweep file: the rate is a key of each variant, beside its name, and leaves the grid."""
+def second_stage(sweep: Sweep, tuned: list[Tuned], seeds: list[int], folder: Path) -> str:
+    """The sweep file, which will lie in `folder`: the rate is a key of each variant, beside its name, and leaves the grid."""
     name = f"{sweep.name}-seeds"
     seconds = len(seeds) * sum(of.seconds for of in tuned)
     header = wrapped(f"The second stage of {sweep.path.name}: {len(tuned)} variants, each at its best rate in the record of the first "
@@ -128,7 +128,7 @@ def second_stage(sweep: Sweep, tuned: list[Tuned], seeds: list[int]) -> str:
         header += wrapped(f"  {variant}: {rate}, loss {loss}" + (f"; next {gap}" if gap else "") + (f"; {said}" if said else ""))
     variants = [f"  - {{{', '.join([f'label: {quoted(of.variant.name)}', *of.variant.keys, f'optim.lr: {rate_text(of.best)}'])}}}"
                 for of in tuned]
-    return written(header, name, sweep.record_name(name), sweep, variants, [f"  train.seed: [{', '.join(map(str, seeds))}]"])
+    return written(header, name, sweep.record_from(folder, name), sweep, variants, [f"  train.seed: [{', '.join(map(str, seeds))}]"])
 
 
 def further_rate(sweep: Sweep, tuned: list[Tuned], end: str) -> str | None:
@@ -146,7 +146,7 @@ def further_rate(sweep: Sweep, tuned: list[Tuned], end: str) -> str | None:
                      f"{hours(sum(of.seconds for of, _ in new) * len(sweep.seeds))} of a core in all, by the seconds of those.")
     variants = [f"  - {{{', '.join([f'label: {quoted(of.variant.name)}', *of.variant.keys])}}}" for of in ending]
     grid = [f"  optim.lr: [{', '.join(map(rate_text, rates))}]", f"  train.seed: [{', '.join(map(str, sweep.seeds))}]"]
-    return written(header, name, sweep.record_name(sweep.record.stem), sweep, variants, grid)
+    return written(header, name, sweep.record_from(sweep.path.parent, sweep.record.stem), sweep, variants, grid)
 
 
 def table(rows: list[list[str]]) -> str:
@@ -185,7 +185,8 @@ def main() -> int:
               "second stage as it is", file=sys.stderr)
         return 1
     else:
-        files = {arguments.out or sweep.path.with_name(f"{sweep.name}-seeds.yaml"): second_stage(sweep, tuned, arguments.seeds)}
+        out = arguments.out or sweep.path.with_name(f"{sweep.name}-seeds.yaml")
+        files = {out: second_stage(sweep, tuned, arguments.seeds, out.parent)}
     for file, text in files.items():
         file.write_text(text, encoding="utf-8")
         print(f"second_stage: {file}: {text.splitlines()[0].removeprefix('# ')} ...")

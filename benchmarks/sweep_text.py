@@ -35,9 +35,9 @@ class Sweep:
     def record(self) -> Path:
         return Path(os.path.normpath(self.path.parent / self.record_text))
 
-    def record_name(self, stem: str) -> str:
-        """Of another record in the same folder."""
-        return str(Path(self.record_text).with_name(f"{stem}.jsonl"))
+    def record_from(self, folder: Path, stem: str) -> str:
+        """Another record in the same folder, as a sweep file in `folder` names it."""
+        return os.path.relpath(self.record.with_name(f"{stem}.jsonl"), folder)
 
 
 def quoted(text: str) -> str:

@@ -99,6 +99,11 @@ grid:
         self.assertEqual([variant.name for variant in sweep.variants], ["mine, deep", "pre"])
         self.assertEqual(sweep.seeds, [7, 8])
 
+    def test_a_file_elsewhere_names_the_same_record(self):
+        self.all_in_the_middle()
+        self.assertEqual(self.main("--out", str(self.folder / "mine.yaml"))[0], 0)
+        self.assertIn("\nrecord: results/first-seeds.jsonl\n", (self.folder / "mine.yaml").read_text())
+
     def test_a_best_rate_at_an_end_is_told_and_nothing_written(self):
         self.runs("pre", LOW)
         self.runs("mine, deep", HIGH)
