@@ -155,14 +155,14 @@ def main() -> int:
         fresh = render(text, Sweeps(arguments.binary.resolve()).block)
     except (Failure, ValueError) as failure:
         sys.exit(f"results: {failure}")
-    blocks = [found[3] for found in BLOCK.finditer(text)]
+    blocks = [f"{found[2]} {found[3]}" for found in BLOCK.finditer(text)]
     if not blocks:
         sys.exit(f"results: {PAGE.name}: expected blocks <!-- sweep NAME -->, got none")
     if not arguments.check:
         PAGE.write_text(fresh, encoding="utf-8")
         print(f"results: {PAGE.relative_to(ROOT)}: {', '.join(blocks)}")
         return 0
-    names = [old[3] for old, new in zip(BLOCK.finditer(text), BLOCK.finditer(fresh), strict=True) if old[0] != new[0]]
+    names = [f"{old[2]} {old[3]}" for old, new in zip(BLOCK.finditer(text), BLOCK.finditer(fresh), strict=True) if old[0] != new[0]]
     if names:
         print(f"results: {PAGE.relative_to(ROOT)}: not what the records give: {', '.join(names)}; run `make results`", file=sys.stderr)
     return 1 if names else 0
