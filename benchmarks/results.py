@@ -134,7 +134,7 @@ def counted(printed: str) -> tuple[int, int]:
 def filled(printed: str, prices: dict[tuple[str, str], float]) -> str:
     """A block, of what the command printed."""
     runs, recorded = counted(printed)
-    known = "" if recorded == runs else f"Recorded: {recorded} of {runs} runs; the command above trains the others.\n"
+    known = "" if recorded == runs else f"Recorded: {recorded} of {runs} runs; the sweep trains the others.\n"
     text = "\n".join(line for line in printed.splitlines()[1:] if not line.startswith("report: ")).strip()
     table = with_adjusted(without_speeds(text), prices) + "\n" if text else ""
     return "\n" + "\n".join(filter(None, [known, table])) + "\n"

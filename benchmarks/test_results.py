@@ -46,9 +46,9 @@ class Results(unittest.TestCase):
         counts = "27 runs: 3 recorded, 0 ended here, 24 to do\n"
         self.assertEqual(
             results.filled(counts + TABLE + "\nreport: x/report.html\n", {}),
-            "\nRecorded: 3 of 27 runs; the command above trains the others.\n\n" + results.without_speeds(TABLE) + "\n\n")
+            "\nRecorded: 3 of 27 runs; the sweep trains the others.\n\n" + results.without_speeds(TABLE) + "\n\n")
         self.assertEqual(results.filled("27 runs: 0 recorded, 0 ended here, 27 to do\nreport: x\n", {}),
-                         "\nRecorded: 0 of 27 runs; the command above trains the others.\n\n")
+                         "\nRecorded: 0 of 27 runs; the sweep trains the others.\n\n")
         whole = results.filled("3 runs: 3 recorded, 0 ended here, 0 to do\n" + TABLE + "\nreport: x\n", {})
         self.assertEqual(whole, "\n" + results.without_speeds(TABLE) + "\n\n")
         with self.assertRaises(results.Failure):
