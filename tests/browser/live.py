@@ -269,7 +269,9 @@ class WatchInABrowser(unittest.TestCase):
         self.assertGreater(page.lightness("backgroundColor"), 0.9)
         self.assertLess(page.lightness("color"), 0.2)
         self.assertLessEqual(page.ask(f"{box}.scrollHeight - {box}.clientHeight"), 1)
-        self.assertTrue(page.ask("[...document.querySelectorAll('.watch-bar, .pin, .tools, .svg-button')].every(one => !one.offsetWidth)"))
+        page.ask("rows()[40].scrollIntoView()")  # the head does not follow
+        self.assertLess(page.ask("document.querySelector('.watch-table th').getBoundingClientRect().top - document.querySelector('.watch-table').getBoundingClientRect().top"), 2)
+        self.assertTrue(page.ask("[...document.querySelectorAll('.watch-bar, .pin, .tools, .svg-button, .quiet-button')].every(one => !one.offsetWidth)"))
         self.assertGreater(len(page.call("Page.printToPDF", printBackground=True)["data"]), 10000)
 
     def test_every_chart_is_saved_as_a_file(self):
