@@ -69,6 +69,8 @@ check: ## the checks that need no build: includes, file length, formatting, link
 	python3 benchmarks/test_rates.py
 	python3 benchmarks/test_figures.py
 	python3 benchmarks/test_results.py
+	python3 benchmarks/test_second_stage.py
+	python3 benchmarks/test_sentences.py
 	python3 tools/check_includes.py
 	python3 tools/check_tree.py
 	python3 tools/check_docs.py

@@ -8,9 +8,22 @@ from torch import Tensor, nn
 from shapes import MixtureShape
 
 
-@torch.compiler.disable  # PyTorch 2.13 multiplies float32 in groups, but traces it for bfloat16 only
-def grouped_product(x: Tensor, weight: Tensor, ends: Tensor) -> Tensor:
+def operand(x: Tensor) -> Tensor:
+    """In autocast's type: autocast knows F.linear, but not products in groups."""
+    return x.to(torch.get_autocast_dtype("cpu")) if torch.is_autocast_enabled("cpu") else x
+
+
+def traced_product(x: Tensor, weight: Tensor, ends: Tensor) -> Tensor:
     return F.grouped_mm(x, weight.transpose(1, 2), offs=ends)
+
+
+# PyTorch 2.13 multiplies float32 in groups, but traces it for bfloat16 only.
+untraced_product = torch.compiler.disable(traced_product)
+
+
+def grouped_product(x: Tensor, weight: Tensor, ends: Tensor) -> Tensor:
+    x, weight = operand(x), operand(weight)
+    return (traced_product if x.dtype == torch.bfloat16 else untraced_product)(x, weight, ends)
 
 
 class Weights(nn.Module):
@@ -49,7 +62,8 @@ class Experts(nn.Module):
         for expert, (into, out) in enumerate(zip(getattr(self.experts, "in").unbind(), self.experts.out.unbind())):
             row, slot = torch.where(chosen == expert)
             up, gate = F.linear(x[row], into).chunk(2, dim=-1)
-            result.index_add_(0, row, F.linear(F.silu(gate) * up, out) * weights[row, slot, None])
+            made = F.linear(F.silu(gate) * up, out) * weights[row, slot, None]
+            result.index_add_(0, row, made.to(result.dtype))
         return result
 
     def grouped(self, x: Tensor, weights: Tensor, chosen: Tensor, counts: Tensor) -> Tensor:
@@ -58,4 +72,5 @@ class Experts(nn.Module):
         ends = counts.cumsum(0).to(torch.int32)
         up, gate = grouped_product(x[row], getattr(self.experts, "in"), ends).chunk(2, dim=-1)
         made = grouped_product(F.silu(gate) * up, self.experts.out, ends)
-        return torch.zeros_like(x).index_add(0, row, made * weights.flatten()[order, None])
+        made = (made * weights.flatten()[order, None]).to(x.dtype)
+        return torch.zeros_like(x).index_add(0, row, made)

@@ -25,7 +25,7 @@ class Subject:
 
 
 def subjects(shape: str, bfloat16: bool) -> list[Subject]:
-    """`bfloat16`: whether the CPU multiplies it; then language models also in it, ours beside PyTorch's autocast."""
+    """`bfloat16`: whether the CPU multiplies it; then also in it, ours beside PyTorch's autocast."""
     found = []
     diffusion, mixture = shape == "x", shape == "e"
     for scheme in SCHEMES:
@@ -35,19 +35,19 @@ def subjects(shape: str, bfloat16: bool) -> list[Subject]:
                              [*ours, f"train.micro_batch={shapes.load(shape).batch}"], once=True))
         if diffusion:
             found.append(Subject(f"ours {scheme} recompute", True, [*ours, "engine.recompute=1"]))
-        if bfloat16 and shape in LANGUAGE:
+        if bfloat16:
             found.append(Subject(f"ours {scheme} bfloat16", True, [*ours, "engine.precision=bfloat16"]))
     for mode in ("eager", "compile"):
         for scheme in SCHEMES:
             name, words = f"{mode} {scheme}", ["--scheme", scheme, "--mode", mode]
-            if mixture:
-                found += [Subject(f"{name} {way}", False, [*words, "--experts", way]) for way in ("loop", "grouped")]
-                continue
-            found.append(Subject(name, False, words))
+            half = ["--precision", "bfloat16"]
+            for way in ("loop", "grouped") if mixture else ("",):
+                one, how = f"{name} {way}".strip(), [*words, *(["--experts", way] if way else [])]
+                found.append(Subject(one, False, how))
+                if bfloat16:
+                    found.append(Subject(f"{one} autocast", False, [*how, *half]))
             if diffusion:
                 found.append(Subject(f"{name} recompute", False, [*words, "--recompute"]))
-            if bfloat16 and shape in LANGUAGE:
-                found.append(Subject(f"{name} autocast", False, [*words, "--precision", "bfloat16"]))
     return found
 
 

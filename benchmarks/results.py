@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 """The tables of docs/results.md, from the records of its sweeps: nothing in them is typed by hand.
 
-    benchmarks/results.py build/release/siamese            writes every block  <!-- sweep NAME --> ... <!-- end -->  anew
+    benchmarks/results.py build/release/siamese            writes every block anew, from  <!-- sweep NAME -->  or
+                                                           <!-- table NAME -->  to  <!-- end -->
     benchmarks/results.py build/release/siamese --check    says which block is not what its record gives, and changes nothing
 
-A block holds what `siamese sweep configs/sweeps/NAME.yaml --recorded` prints, without its speeds: the runs shared their
+A block of a sweep holds what `siamese sweep configs/sweeps/NAME.yaml --recorded` prints, without its speeds: the runs shared their
 machine with other work. In their place stands the adjusted speedup, training / price, where docs/results/bench.jsonl has a
-price. Of a sweep that is not recorded whole the block says how many runs are, and has the table of those. Nothing is trained,
-and no data are needed.
+price. Of a sweep that is not recorded whole the block says how many runs are, and has the table of those. Blocks of
+other tables are made by result_tables.py. Nothing is trained, and no data are needed.
 """
 
 import argparse
@@ -17,13 +18,15 @@ import statistics
 import subprocess
 import sys
 import tempfile
+from functools import lru_cache
 from pathlib import Path
 
 import record
+import result_tables
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs/results.md"
-BLOCK = re.compile(r"(<!-- sweep ([\w-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
+BLOCK = re.compile(r"(<!-- (sweep|table) ([\w-]+) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
 COUNTS = re.compile(r"^(\d+) runs: (\d+) recorded, \d+ ended here, \d+ to do\n", re.MULTILINE)
 SPEEDS = ("tokens/s", "images/s", "time")  # columns
 ONLY_WHERE_MEASURED = ("accuracy",)  # columns that the command has for all language models
@@ -99,27 +102,47 @@ def with_adjusted(text: str, prices: dict[tuple[str, str], float]) -> str:
     return "\n".join(lines) + ("\n" + ABOUT_ADJUSTED.format(reference) if reference else "")
 
 
-def block(binary: Path, name: str) -> str:
-    """What stands between the marks of a sweep."""
-    file = f"configs/sweeps/{name}.yaml"
-    with tempfile.TemporaryDirectory() as folder:
-        return filled(siamese(binary, "sweep", file, "--out", f"{folder}/x", "--recorded"), prices(record.read(PRICES)))
+class Sweeps:
+    """What the binary says of the sweeps of the tree, each asked once."""
+
+    def __init__(self, binary: Path):
+        self.binary = binary
+
+    @lru_cache(maxsize=None)  # noqa: B019
+    def printed(self, name: str) -> str:
+        with tempfile.TemporaryDirectory() as folder:
+            return siamese(self.binary, "sweep", f"configs/sweeps/{name}.yaml", "--out", f"{folder}/x", "--recorded")
+
+    def counts(self, name: str) -> tuple[int, int] | None:
+        return counted(self.printed(name)) if (ROOT / f"configs/sweeps/{name}.yaml").is_file() else None
+
+    def block(self, kind: str, name: str, old: str) -> str:
+        """What stands between the marks."""
+        if kind == "sweep":
+            return filled(self.printed(name), prices(record.read(PRICES)))
+        return result_tables.made(name, old, self.counts)
+
+
+def counted(printed: str) -> tuple[int, int]:
+    """The runs of a sweep, and how many are recorded."""
+    counts = COUNTS.match(printed)
+    if counts is None:
+        raise Failure(f"siamese sweep --recorded: expected a line that counts its runs, got '{printed.splitlines()[:1]}'")
+    return int(counts[1]), int(counts[2])
 
 
 def filled(printed: str, prices: dict[tuple[str, str], float]) -> str:
     """A block, of what the command printed."""
-    counts = COUNTS.match(printed)
-    if counts is None:
-        raise Failure(f"siamese sweep --recorded: expected a line that counts its runs, got '{printed.splitlines()[:1]}'")
-    runs, recorded = int(counts[1]), int(counts[2])
-    known = "" if recorded == runs else f"Recorded: {recorded} of {runs} runs; the command above trains the others.\n"
-    text = "\n".join(line for line in printed[counts.end():].splitlines() if not line.startswith("report: ")).strip()
+    runs, recorded = counted(printed)
+    known = "" if recorded == runs else f"Recorded: {recorded} of {runs} runs; the sweep trains the others.\n"
+    text = "\n".join(line for line in printed.splitlines()[1:] if not line.startswith("report: ")).strip()
     table = with_adjusted(without_speeds(text), prices) + "\n" if text else ""
     return "\n" + "\n".join(filter(None, [known, table])) + "\n"
 
 
 def render(text: str, fill) -> str:
-    return BLOCK.sub(lambda found: found[1] + fill(found[2]) + found[3], text)
+    """`fill` makes a block of its kind, its name and what it holds."""
+    return BLOCK.sub(lambda found: found[1] + fill(found[2], found[3], found[4]) + found[5], text)
 
 
 def main() -> int:
@@ -129,18 +152,17 @@ def main() -> int:
     arguments = parser.parse_args()
     text = PAGE.read_text(encoding="utf-8")
     try:
-        blocks = {name: block(arguments.binary.resolve(), name) for _, name, _ in BLOCK.findall(text)}
-    except Failure as failure:
+        fresh = render(text, Sweeps(arguments.binary.resolve()).block)
+    except (Failure, ValueError) as failure:
         sys.exit(f"results: {failure}")
-    fresh = render(text, blocks.__getitem__)
+    blocks = [f"{found[2]} {found[3]}" for found in BLOCK.finditer(text)]
     if not blocks:
         sys.exit(f"results: {PAGE.name}: expected blocks <!-- sweep NAME -->, got none")
     if not arguments.check:
         PAGE.write_text(fresh, encoding="utf-8")
         print(f"results: {PAGE.relative_to(ROOT)}: {', '.join(blocks)}")
         return 0
-    stale = [old[1] for old, new in zip(BLOCK.finditer(text), BLOCK.finditer(fresh)) if old[0] != new[0]]
-    names = [re.match(r"<!-- sweep ([\w-]+)", mark)[1] for mark in stale]
+    names = [f"{old[2]} {old[3]}" for old, new in zip(BLOCK.finditer(text), BLOCK.finditer(fresh), strict=True) if old[0] != new[0]]
     if names:
         print(f"results: {PAGE.relative_to(ROOT)}: not what the records give: {', '.join(names)}; run `make results`", file=sys.stderr)
     return 1 if names else 0

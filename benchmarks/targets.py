@@ -60,9 +60,10 @@ def speed(record: Record, shape: str) -> list[tuple]:
         if shape in BFLOAT16:
             found.append((f"tokens/s, {scheme}, ours bfloat16 / float32",
                           record.ratio(shape, half, f"ours {scheme}", rate), ">=", BFLOAT16[shape]))
-        for mode, wanted in AUTOCAST.items():
-            found.append((f"tokens/s, {scheme}, ours bfloat16 / {mode} autocast",
-                          record.ratio(shape, half, f"{mode} {scheme} autocast", rate), ">=", wanted))
+        for mode, wanted in (AUTOCAST if language else OTHER_FAMILIES).items():
+            for ending in ("", " loop", " grouped"):
+                found.append((f"tokens/s, {scheme}, ours bfloat16 / {mode}{ending} autocast",
+                              record.ratio(shape, half, f"{mode} {scheme}{ending} autocast", rate), ">=", wanted))
     return found
 
 

@@ -64,7 +64,8 @@ def record() -> list[dict]:
     lines.append(lines[-1] | {"precision": "bfloat16", "ratio": 1.03})
     for round_ in (0, 1):
         lines += [step("ours pre", round_, 100, shape="e"), step("eager pre loop", round_, 150, shape="e"),
-                  step("eager pre grouped", round_, 120, shape="e"), step("compile pre grouped", round_, 116, shape="e")]
+                  step("eager pre grouped", round_, 120, shape="e"), step("compile pre grouped", round_, 116, shape="e"),
+                  step("ours pre bfloat16", round_, 50, shape="e"), step("eager pre loop autocast", round_, 60, shape="e")]
         lines += [step("ours siamese recompute", round_, 100, shape="x"),
                   step("eager siamese recompute", round_, 129, shape="x")]
     return lines
@@ -97,6 +98,7 @@ class Render(unittest.TestCase):
             ("E: tokens/s, pre, ours / eager loop", 1.5, ">=", 1.3, True),
             ("E: tokens/s, pre, ours / eager grouped", 1.2, ">=", 1.3, False),
             ("E: tokens/s, pre, ours / compile grouped", 1.16, ">=", 1.15, True),
+            ("E: tokens/s, pre, ours bfloat16 / eager loop autocast", 1.2, ">=", 1.3, False),
             ("E: GFLOP/s of the experts / of a dense branch of the active size", 0.75, ">=", 0.85, False),
             ("X: tokens/s, siamese recompute, ours / eager", 1.29, ">=", 1.3, False),
             # 6 arrays of 8 x 256 rows of 256 floats at 13 places, at 20 GB/s: 8.2 ms
@@ -213,6 +215,8 @@ class Plan(unittest.TestCase):
         self.assertIn("eager siamese autocast", names["m"])
         self.assertIn("compile pre recompute", names["x"])
         self.assertIn("compile siamese loop", names["e"])
+        self.assertLess({"ours pre bfloat16", "compile siamese loop autocast", "eager pre grouped autocast"}, set(names["e"]))
+        self.assertIn("compile siamese autocast", names["v"])
         self.assertFalse(any("bfloat16" in subject.name for subject in plan.subjects("s", False)))
         self.assertIn("mhc / pre", [price.label for price in plan.prices("s", False)])
         self.assertIn("attn_res(block=1) / pre", [price.label for price in plan.prices("s", False)])

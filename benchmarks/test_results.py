@@ -1,13 +1,16 @@
 #!/usr/bin/env python3
 """Blocks of docs/results.md are found and filled, and speeds leave no trace."""
 
+import re
 import sys
 import unittest
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
+import result_tables  # noqa: E402
 import results  # noqa: E402
+from sweep_text import read_sweep  # noqa: E402
 
 TABLE = """\
 | variant | val loss | tokens/s |
@@ -43,9 +46,9 @@ class Results(unittest.TestCase):
         counts = "27 runs: 3 recorded, 0 ended here, 24 to do\n"
         self.assertEqual(
             results.filled(counts + TABLE + "\nreport: x/report.html\n", {}),
-            "\nRecorded: 3 of 27 runs; the command above trains the others.\n\n" + results.without_speeds(TABLE) + "\n\n")
+            "\nRecorded: 3 of 27 runs; the sweep trains the others.\n\n" + results.without_speeds(TABLE) + "\n\n")
         self.assertEqual(results.filled("27 runs: 0 recorded, 0 ended here, 27 to do\nreport: x\n", {}),
-                         "\nRecorded: 0 of 27 runs; the command above trains the others.\n\n")
+                         "\nRecorded: 0 of 27 runs; the sweep trains the others.\n\n")
         whole = results.filled("3 runs: 3 recorded, 0 ended here, 0 to do\n" + TABLE + "\nreport: x\n", {})
         self.assertEqual(whole, "\n" + results.without_speeds(TABLE) + "\n\n")
         with self.assertRaises(results.Failure):
@@ -95,16 +98,85 @@ training: how many times less training it needs.
         self.assertGreater(recorded["hc", "pre"], 1.1)
 
     def test_each_block_is_filled_and_the_rest_stays(self):
-        page = "a\n<!-- sweep one -->\nold\n<!-- end -->\nb\n<!-- sweep two -->\n<!-- end -->\nc\n"
-        filled = results.render(page, lambda name: f"new {name}\n")
-        self.assertEqual(filled, "a\n<!-- sweep one -->\nnew one\n<!-- end -->\nb\n<!-- sweep two -->\nnew two\n<!-- end -->\nc\n")
-        self.assertEqual(results.render(filled, lambda name: f"new {name}\n"), filled)
+        page = "a\n<!-- sweep one -->\nold\n<!-- end -->\nb\n<!-- table two -->\n<!-- end -->\nc\n"
+        filled = results.render(page, lambda kind, name, old: f"{kind} {name}\n")
+        self.assertEqual(filled, "a\n<!-- sweep one -->\nsweep one\n<!-- end -->\nb\n<!-- table two -->\ntable two\n<!-- end -->\nc\n")
+        self.assertEqual(results.render(filled, lambda kind, name, old: old), filled)
 
     def test_the_page_has_a_block_of_each_recorded_sweep(self):
-        names = [found[2] for found in results.BLOCK.finditer(results.PAGE.read_text(encoding="utf-8"))]
-        self.assertEqual(len(names), len(set(names)))
-        for name in names:
-            self.assertTrue((results.ROOT / f"configs/sweeps/{name}.yaml").is_file(), name)
+        blocks = [(found[2], found[3]) for found in results.BLOCK.finditer(results.PAGE.read_text(encoding="utf-8"))]
+        self.assertEqual(len(blocks), len(set(blocks)))
+        shown = {name for kind, name in blocks if kind == "sweep"}
+        files = {file.stem: read_sweep(file).record for file in (results.ROOT / "configs/sweeps").glob("*.yaml")}
+        self.assertLessEqual(shown, files.keys())
+        self.assertEqual({name for name, record in files.items() if record.is_file()} - shown, set(),
+                         "recorded, without a block in docs/results.md")
+
+
+    def test_the_time_in_the_head_of_a_sweep_is_that_of_its_record(self):
+        said = 0
+        for file in (results.ROOT / "configs/sweeps").glob("*.yaml"):
+            head = " ".join(file.read_text(encoding="utf-8").split("\nsweep:")[0].replace("\n#", " ").split())
+            minutes = re.search(r"(\d+) minutes of one core by the record", head)
+            if minutes:
+                said += 1
+                seconds = sum(line["seconds"] for line in results.record.read(read_sweep(file).record))
+                self.assertEqual(int(minutes[1]), round(seconds / 60), file.name)
+        self.assertGreaterEqual(said, 6)
+
+
+class Tables(unittest.TestCase):
+    def test_runs_are_counted_and_what_is_recorded_leaves(self):
+        old = """\
+
+| question | sweep | runs | expected |
+|---|---|---:|---|
+| one | `configs/sweeps/one.yaml` | 7 | 1 hour |
+| part | part.yaml, to be written | 7 | 2 hours |
+| whole | `configs/sweeps/whole.yaml` | 7 | 3 hours |
+| later | later.yaml, to be written | 30 | 4 hours |
+"""
+        counts = {"one": (9, 0), "part": (9, 3), "whole": (9, 9)}.get
+        self.assertEqual(result_tables.made("not-run", old, counts), """\
+
+| question | sweep | runs | expected |
+|---|---|---:|---|
+| one | `configs/sweeps/one.yaml` | 9 | 1 hour |
+| part | `configs/sweeps/part.yaml` | 6 of 9 | 2 hours |
+| later | later.yaml, to be written | 30 | 4 hours |
+
+""")
+
+    def test_the_losses_of_first_steps(self):
+        lines = [{"variant": variant, "seed": seed, "lr": lr, "first_loss": loss}
+                 for variant, seed, loss in (("a", 12, 1.5), ("a", 11, 1.25), ("b", 11, 2.0)) for lr in (1, 2)]
+        self.assertEqual(result_tables.first_losses(lines), "| first step's loss | seed 11 | seed 12 |\n|---|---:|---:|\n"
+                                                            "| a | 1.250000 | 1.500000 |\n| b | 2.000000 |  |\n")
+        lines[0]["first_loss"] = 9.0
+        with self.assertRaisesRegex(ValueError, "a: expected one loss"):
+            result_tables.first_losses(lines)
+
+    def test_distances_by_judge(self):
+        def line(scheme: str, seed: int, distance: float) -> dict:
+            return {"run": f"dit-micro-{scheme}-seed{seed}",
+                    "samples": {"classifier": "runs/x/vit-micro-pre-seed1", "feature_distance": distance, "class_agreement": distance / 100}}
+
+        lines = [line("pre", seed, seed) for seed in (1, 2, 3)] + [line("siamese", seed, 2 * seed + 1) for seed in (1, 2, 3)]
+        rows = result_tables.distance(lines).splitlines()[2:]
+        self.assertEqual(rows, [
+            "| dit-micro, pre | vit-micro, pre, seed 1 | 2.00 +- 1.00 | 2.0 +- 1.0 % |",
+            "| dit-micro, siamese | vit-micro, pre, seed 1 | 5.00 +- 2.00 | 5.0 +- 2.0 % |",
+            # differences 2, 3, 4: 3 +- 4.3027 / sqrt(3)
+            "| difference, seed by seed (95 % interval) | vit-micro, pre, seed 1 | +3.00 (+0.52 to +5.48) | +3.0 (+0.5 to +5.5) |"])
+
+    def test_differences_by_depth(self):
+        lines = [{"scheme": scheme, "config": {"model.blocks": "4"}, "lr": 0.01, "seed": seed, "val_loss": loss}
+                 for scheme, losses in (("pre", (2.0, 2.0, 2.0)), ("siamese", (1.0, 1.5, 2.0))) for seed, loss in enumerate(losses)]
+        self.assertEqual(result_tables.depth(lines).splitlines()[2], "| at 0.01 | -0.500 (-1.742 to +0.742) |")
+
+    def test_a_table_that_nobody_makes(self):
+        with self.assertRaisesRegex(ValueError, "expected not-run, depth, distance, first-losses"):
+            result_tables.made("gone", "", lambda name: None)
 
 
 if __name__ == "__main__":

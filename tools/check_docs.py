@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """What the pages say is there: links and anchors lead somewhere, files that are named exist, `make` has the targets.
 With --binary also: verbs, flags, keys, recipes and values of every `siamese` command in a block are those of the binary, and
-blocks under a line `<!-- run -->` are run as they stand, with the output that they show.
+blocks under a line `<!-- run -->` are run as they stand, with the output that they show. `<!-- run train.steps=2 -->` gives
+its trainings overrides, `<!-- first: COMMAND -->` makes what the reader has already, `<!-- write mine.yaml -->` writes the block
+below it to a file.
 
     tools/check_docs.py                                        seconds, needs nothing but Python; part of `make check`
     tools/check_docs.py --binary build/release/siamese         half a minute; the test `docs` of ctest

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Checks what a compiler does not: no source file of ours past 400 lines, README names the two commands, .ci/run calls
-`make test`, no path of one particular machine in a file, no JSON read past io/strict_json, and clang-format has nothing to
-change."""
+`make test`, one version wherever it is named, no path of one particular machine in a file, no JSON read past
+io/strict_json, and clang-format has nothing to change."""
 
 import os
 import re
@@ -20,6 +20,16 @@ MACHINE_PATH = re.compile(r"(?<![\w.~-])/(?:root|home|work)/\w")
 # A tree of any depth; io/strict_json.h has read_json.
 RAW_JSON = re.compile(r"\bjson::parse\(")
 RAW_JSON_HOME = Path("siamese/io/strict_json.cc")
+
+
+# Where the version of this program is named. The first says which it is.
+VERSIONS = {
+    "CMakeLists.txt": r"^project\(\w+ VERSION (\S+)",
+    "pyproject.toml": r'^version = "(.*)"$',
+    "python/siamesenorm/__init__.py": r'^__version__ = "(.*)"$',
+    "CITATION.cff": r"^version: (\S+)$",
+    "docs/building.md": r"\bsiamese-(\d[\w.]*?)(?=-linux|\.tar)",
+}
 
 
 def our_files(root: Path) -> list[Path]:
@@ -76,6 +86,22 @@ def check_commands(root: Path) -> list[str]:
     return problems
 
 
+def check_version(root: Path) -> list[str]:
+    """A file that is not there names none; one that is there names it."""
+    problems = []
+    wanted = None
+    for name, pattern in VERSIONS.items():
+        text = read(root / name) if (root / name).is_file() else None
+        if text is None:
+            continue
+        found = re.findall(pattern, text, flags=re.MULTILINE)
+        if not found:
+            problems.append(f"{name}: expected the version of this program, got none")
+        wanted = wanted or next(iter(found), None)
+        problems += [f"{name}: version {version}, where CMakeLists.txt says {wanted}" for version in dict.fromkeys(found) if version != wanted]
+    return problems
+
+
 def check_format(root: Path, names: list[Path]) -> list[str]:
     """Files that clang-format would change, a few at a time on every core."""
 
@@ -102,7 +128,7 @@ def check_format(root: Path, names: list[Path]) -> list[str]:
 
 def check(root: Path) -> list[str]:
     names = our_files(root)
-    problems = check_commands(root)
+    problems = check_commands(root) + check_version(root)
     for name in names:
         text = read(root / name)
         if text is not None:
@@ -115,7 +141,7 @@ def main() -> int:
     for problem in problems:
         print(problem, file=sys.stderr)
     if not problems:
-        print("check_tree: file lengths, commands, paths and formatting are as they should be")
+        print("check_tree: file lengths, commands, version, paths and formatting are as they should be")
     return 1 if problems else 0
 
 

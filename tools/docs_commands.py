@@ -18,6 +18,12 @@ CONFIG_VERBS = {("train",), ("plan",), ("bench", "step"), ("bench", "generate"),
                 ("config", "check")}
 FROM_FILES = "must be given: data.source does not say"  # the reader's files would; they are not here
 SECONDS = 120
+OVERRIDES = "DOCS_OVERRIDES"
+# Stands for the binary in the blocks that are run: trainings get the overrides of the block.
+STAND_IN = """#!/bin/sh
+case "$1" in train|resume|sweep) exec '{binary}' "$@" $%s ;; esac
+exec '{binary}' "$@"
+""" % OVERRIDES
 
 
 class Binary:
@@ -145,26 +151,36 @@ def check_configs(binary: Binary, configs: dict[tuple[str, ...], str]) -> list[s
         return [problem for problem in pool.map(judge, configs) if problem]
 
 
+def run_shell(text: str, binary: Binary, folder: Path, overrides: str) -> tuple[int, str]:
+    """Exit code and what was said; a model of bytes may have begun a character and not ended it."""
+    environment = {**binary.environment, OVERRIDES: overrides, "PATH": f"{folder / 'bin'}:{os.environ['PATH']}"}
+    run = subprocess.run(["bash", "-c", text], cwd=folder, env=environment, check=False, stdin=subprocess.DEVNULL, encoding="utf-8",
+                         errors="replace", stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=SECONDS)
+    return run.returncode, run.stdout.strip()
+
+
 def run_block(page: Page, block: Block, binary: Binary, folder: Path) -> list[str]:
-    """Runs a marked block. Lines behind `$ ` are commands with their output below; in a shell block every line is one."""
+    """Runs a marked block, or writes the file that it is. Lines behind `$ ` are commands with their output below; in a shell
+    block every line is one."""
+    for name in block.marked("write"):
+        (folder / name).write_text("\n".join([*block.lines, ""]), encoding="utf-8")
     shown = any(text.startswith("$ ") for text in block.lines)
-    steps: list[tuple[int, str, list[str]]] = []
-    for number, text in block.logical_lines():
+    first = block.marked("first")
+    steps: list[tuple[int, str, list[str]]] = [(block.line, text, []) for text in first]
+    for number, text in block.logical_lines() if block.runs else []:
         if shown and not text.startswith("$ "):
             steps[-1][2].append(text)
         elif text.strip() and not text.strip().startswith("#"):
             steps.append((number, text.removeprefix("$ "), []))
     problems = []
-    for number, text, expected in steps:
+    for step, (number, text, expected) in enumerate(steps):
         binary.ran += 1
-        path = f"{folder / 'bin'}:{os.environ['PATH']}"
-        run = subprocess.run(["bash", "-c", text], cwd=folder, env={**binary.environment, "PATH": path}, text=True, check=False,
-                             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=SECONDS)
+        code, said = run_shell(text, binary, folder, " ".join(block.marked("run")))
         wanted = "\n".join(expected).strip()
-        if not shown and run.returncode != 0:
-            problems.append(f"{page.name}:{number}: exit {run.returncode}: {run.stdout.strip()[-300:]}")
-        elif wanted and wanted != run.stdout.strip():
-            problems.append(f"{page.name}:{number}: the page shows\n{wanted}\nand the command says\n{run.stdout.strip()}")
+        if code != 0 and (not shown or step < len(first)):
+            problems.append(f"{page.name}:{number}: exit {code}: {said[-300:]}")
+        elif wanted and wanted != said:
+            problems.append(f"{page.name}:{number}: the page shows\n{wanted}\nand the command says\n{said}")
     return problems
 
 
@@ -172,13 +188,14 @@ def run_blocks(pages: list[Page], binary: Binary) -> list[str]:
     """All marked blocks of a page in one folder, in which the tree is to be seen and runs/ is empty."""
     problems = []
     for page in pages:
-        marked = [block for block in page.blocks if block.runs]
+        marked = [block for block in page.blocks if block.marks]
         if not marked:
             continue
         with tempfile.TemporaryDirectory() as name:
             folder = Path(name)
             (folder / "bin").mkdir()
-            (folder / "bin" / "siamese").symlink_to(binary.path)
+            (folder / "bin" / "siamese").write_text(STAND_IN.format(binary=binary.path), encoding="utf-8")
+            (folder / "bin" / "siamese").chmod(0o755)
             for part in ("tools", "examples"):
                 (folder / part).symlink_to(binary.root / part)
             # A sweep writes to its record what it had to train: copies, not the tree's own.

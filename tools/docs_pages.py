@@ -9,7 +9,10 @@ SHELL = {"sh", "bash"}
 FENCE = re.compile(r"^(\s*)```\s*(\w*)\s*$")
 LINK = re.compile(r"!?\[(?:[^\[\]]|\[[^\]]*\])*\]\(([^()\s]+)\)")
 CODE = re.compile(r"(`+)(.+?)\1")
-RUN_MARK = "<!-- run -->"
+# Lines above a block that say what the test `docs` does with it. `run`: run it; words behind it are overrides for every
+# training in it, so that it ends in seconds. `first`: a command that makes what the reader has (his text, his files).
+# `write`: the block is the content of a file.
+MARK = re.compile(r"^\s*<!-- (run|first:|write)(?: (.*?))? -->\s*$")
 
 
 @dataclass(frozen=True)
@@ -26,8 +29,16 @@ class Block:
 
     line: int
     language: str
-    runs: bool = False
+    marks: list[tuple[str, str]] = field(default_factory=list)
     lines: list[str] = field(default_factory=list)
+
+    def marked(self, kind: str) -> list[str]:
+        """What stands behind the marks of a kind."""
+        return [text for name, text in self.marks if name == kind]
+
+    @property
+    def runs(self) -> bool:
+        return bool(self.marked("run"))
 
     def is_shell(self) -> bool:
         """An indented or unnamed block is one when it begins as a command of ours does."""
@@ -96,7 +107,8 @@ def slug(heading: str, taken: set[str]) -> str:
 def read_page(root: Path, name: Path) -> Page:
     page = Page(name)
     block: Block | None = None
-    fence = marked = False
+    fence = False
+    marks: list[tuple[str, str]] = []
     blank = True
     for number, line in enumerate((root / name).read_text(encoding="utf-8").splitlines(), start=1):
         opening = FENCE.match(line)
@@ -108,12 +120,13 @@ def read_page(root: Path, name: Path) -> Page:
                 block.lines.append(line)
             continue
         if opening:
-            block = Block(number + 1, opening[2], runs=marked)
+            block = Block(number + 1, opening[2], marks)
             page.blocks.append(block)
-            fence, marked = True, False
+            fence, marks = True, []
             continue
-        if line.strip() == RUN_MARK:
-            marked = True
+        mark = MARK.match(line)
+        if mark:
+            marks.append((mark[1].rstrip(":"), mark[2] or ""))
             continue
         indented = line.startswith("    ") and (blank or (block is not None and not fence))
         if indented:

@@ -122,6 +122,16 @@ class Commands(Docs):
         self.assertEqual(self.asked(good), [])
         self.assert_one(self.asked(good.replace("did", "has done")), "the page shows", "did train tiny")
 
+    def test_trainings_get_the_overrides_of_their_block(self):
+        page = "<!-- run optim.lr=1 model.width=2 -->\n```\n$ siamese train tiny --out x\ndid train tiny --out x optim.lr=1 model.width=2\n"
+        page += "$ siamese schemes\ndid schemes\n```\n\n<!-- run -->\n```\n$ siamese train tiny\ndid train tiny\n```\n"
+        self.assertEqual(self.asked(page), [])
+
+    def test_a_block_is_written_to_a_file_and_what_comes_first_is_done(self):
+        page = "<!-- write mine.yaml -->\n```yaml\na: 1\nb: 2\n```\n\n<!-- first: echo c: 3 >> mine.yaml -->\n<!-- run -->\n"
+        self.assertEqual(self.asked(page + "```\n$ cat mine.yaml\na: 1\nb: 2\nc: 3\n```\n"), [])
+        self.assert_one(self.asked(page.replace("echo c: 3", "false") + "```\n$ cat mine.yaml\na: 1\nb: 2\n```\n"), "README.md:10", "exit 1")
+
     def test_an_unmarked_block_is_not_run(self):
         self.assertEqual(self.asked("```sh\nfalse\n```\n"), [])
 

@@ -106,6 +106,21 @@ class Tree(TreeCase):
         self.write("tools/long.py", "x = 1\n" * (check_tree.MAX_LINES + 1))
         self.assert_complains(self.problems(), "tools/long.py", "401")
 
+    def test_one_version_everywhere(self):
+        files = {"CMakeLists.txt": "project(siamese VERSION {} LANGUAGES CXX)\n", "pyproject.toml": '[project]\nversion = "{}"\n',
+                 "python/siamesenorm/__init__.py": '__version__ = "{}"\n', "CITATION.cff": "cff-version: 1.2.0\nversion: {}\n",
+                 "docs/building.md": "    tar xzf siamese-{0}-linux-x86_64.tar.gz\n    cd siamese-{0}-linux-x86_64\n"}
+        self.assertEqual(list(files), list(check_tree.VERSIONS))
+        for name, text in files.items():
+            self.write(name, text.format("0.2.0"))
+        self.assertEqual(self.problems(), [])
+        for name, text in list(files.items())[1:]:
+            self.write(name, text.format("0.3.0"))
+            self.assert_complains(self.problems(), name, "0.3.0", "0.2.0")
+            self.write(name, "# nothing\n")
+            self.assert_complains(self.problems(), name, "expected the version")
+            self.write(name, text.format("0.2.0"))
+
     def test_length_of_data_is_free(self):
         self.write("docs/table.md", "x\n" * 1000)
         self.assertEqual(self.problems(), [])

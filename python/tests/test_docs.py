@@ -1,4 +1,4 @@
-"""What docs/python.md shows is run as it stands."""
+"""What docs/python.md and README.md show is run as it stands."""
 
 from __future__ import annotations
 
@@ -15,6 +15,13 @@ BLOCKS = re.findall(r"```python\n(.*?)```", (REPOSITORY / "docs" / "python.md").
 def test_the_ten_lines(capsys):
     exec(compile(BLOCKS[0], "docs/python.md", "exec"), {})
     assert "torch.Size([2, 16, 64])" in capsys.readouterr().out
+
+
+def test_the_recipe_of_the_readme():
+    (block,) = re.findall(r"```python\n(.*?)```", (REPOSITORY / "README.md").read_text(encoding="utf-8"), re.DOTALL)
+    names = {"x": torch.randn(2, 3, 512), "sublayers": [torch.nn.Linear(512, 512) for _ in range(24)]}
+    exec(compile(block, "README.md", "exec"), names)
+    assert names["y"].shape == (2, 3, 512)
 
 
 def test_the_verbs():

@@ -102,7 +102,7 @@ TEST_F(Bench, KernelsAreMeasuredBesideStreaming) {
   const CommandResult result = run("bench kernels --in-cache --threads 1 --seconds 0 --json");
   ASSERT_EQ(result.exit_code, 0) << result.error;
   const auto json = nlohmann::json::parse(result.out);
-  EXPECT_EQ(json["kernels"].size(), 35U);
+  EXPECT_EQ(json["kernels"].size(), 36U);
   for (const auto& kernel : json["kernels"]) EXPECT_GT(kernel["share"].get<double>(), 0) << kernel;
   expect_refusal("bench kernels --only nonsense", 2, "--only");
 }

@@ -1,0 +1,117 @@
+"""Tables of docs/results.md that `siamese sweep` does not print, from the records: blocks <!-- table NAME --> of
+benchmarks/results.py."""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from statistics import mean, stdev
+
+import record
+
+ROOT = Path(__file__).resolve().parent.parent
+# Student's t, 97.5 %, by degrees of freedom: what the paired intervals of a few seeds need.
+STUDENT_T = {1: 12.7062, 2: 4.3027, 3: 3.1824, 4: 2.7764, 5: 2.5706, 6: 2.4469, 7: 2.3646, 8: 2.3060, 9: 2.2622}
+RUN = re.compile(r"(.*)-seed(\d+)")
+
+Counts = Callable[[str], tuple[int, int] | None]  # of a sweep: its runs, and how many are recorded; None: there is no such file
+
+
+def table(titles: list[str], alignment: list[str], rows: list[list[str]]) -> str:
+    return "\n".join("| " + " | ".join(row) + " |" for row in [titles, *rows]).replace("\n", f"\n|{'|'.join(alignment)}|\n", 1) + "\n"
+
+
+def spread(values: list[float], digits: int, unit: str = "") -> str:
+    return f"{mean(values):.{digits}f} +- {stdev(values):.{digits}f}{unit}"
+
+
+def interval(differences: list[float]) -> tuple[float, float]:
+    """95 %, of the mean of paired differences (docs/comparing.md)."""
+    half = STUDENT_T[len(differences) - 1] * stdev(differences) / len(differences) ** 0.5
+    return mean(differences) - half, mean(differences) + half
+
+
+def difference(first: dict[int, float], second: dict[int, float], digits: int) -> str:
+    """first - second, seed by seed."""
+    paired = [first[seed] - second[seed] for seed in sorted(first.keys() & second.keys())]
+    low, high = interval(paired)
+    return f"{mean(paired):+.{digits}f} ({low:+.{digits}f} to {high:+.{digits}f})"
+
+
+def spoken(run: str) -> str:
+    """vit-micro-pre-seed1 -> vit-micro, pre, seed 1"""
+    name, seed = RUN.fullmatch(run).groups()
+    recipe, _, scheme = name.rpartition("-")
+    return f"{recipe}, {scheme}, seed {seed}"
+
+
+def distance(lines: list[dict]) -> str:
+    """What the diffusion models drew, in the eyes of each judge: the schemes, and the second less the first."""
+    found: dict[str, dict[str, dict[int, tuple[float, float]]]] = {}
+    for line in lines:
+        name, seed = RUN.fullmatch(line["run"]).groups()
+        samples = line["samples"]
+        of_judge = found.setdefault(Path(samples["classifier"]).name, {})
+        of_judge.setdefault(name, {})[int(seed)] = samples["feature_distance"], 100 * samples["class_agreement"]
+    rows = []
+    for judge, models in found.items():
+        by_seed = {name: [{seed: both[i] for seed, both in runs.items()} for i in (0, 1)] for name, runs in models.items()}
+        for name, (distances, agreements) in by_seed.items():
+            rows.append([", ".join(name.rsplit("-", 1)), spoken(judge), spread([*distances.values()], 2),
+                         spread([*agreements.values()], 1, " %")])
+        first, second = by_seed.values()
+        rows.append(["difference, seed by seed (95 % interval)", spoken(judge), difference(second[0], first[0], 2),
+                     difference(second[1], first[1], 1)])
+    return table(["variant", "judge", "feature distance", "class agreement"], ["---", "---", "---:", "---:"], rows)
+
+
+def depth(lines: list[dict]) -> str:
+    """SiameseNorm less Pre-Norm, by number of blocks and learning rate."""
+    found: dict[tuple[str, int, float], dict[int, float]] = {}
+    for line in lines:
+        found.setdefault((line["scheme"], int(line["config"]["model.blocks"]), line["lr"]), {})[line["seed"]] = line["val_loss"]
+    blocks = sorted({blocks for _, blocks, _ in found})
+    rows = [[f"at {rate:g}", *(difference(found["siamese", of, rate], found["pre", of, rate], 3) for of in blocks)]
+            for rate in sorted({rate for _, _, rate in found})]
+    return table(["SiameseNorm - Pre-Norm", *(f"{of} blocks" for of in blocks)], ["---"] * (1 + len(blocks)), rows)
+
+
+def first_losses(lines: list[dict]) -> str:
+    """The training loss of each run's first step, which no update precedes: the same at every learning rate, or an error."""
+    found: dict[str, dict[int, set[float]]] = {}
+    for line in lines:
+        found.setdefault(line["variant"], {}).setdefault(line["seed"], set()).add(line["first_loss"])
+    seeds = sorted({seed for of_variant in found.values() for seed in of_variant})
+    for variant, of_variant in found.items():
+        if any(len(losses) != 1 for losses in of_variant.values()):
+            raise ValueError(f"{variant}: expected one loss of the first step, whatever the rate")
+    rows = [[variant, *(f"{min(of_variant[seed]):.6f}" if seed in of_variant else "" for seed in seeds)]
+            for variant, of_variant in found.items()]
+    return table(["first step's loss", *(f"seed {seed}" for seed in seeds)], ["---", *["---:"] * len(seeds)], rows)
+
+
+def not_run(old: str, counts: Counts) -> str:
+    """Questions and times stay as they were typed; runs are counted, and a sweep that is recorded whole leaves the table."""
+    kept = []
+    for line in old.strip().splitlines():
+        cells = [cell.strip() for cell in line.strip().strip("|").split("|")]
+        name = re.search(r"([\w-]+)\.yaml", cells[1]) if len(cells) == 4 else None
+        known = counts(name[1]) if name else None
+        if known is not None:
+            runs, recorded = known
+            if recorded == runs:
+                continue
+            cells[1], cells[2] = f"`configs/sweeps/{name[1]}.yaml`", f"{runs - recorded} of {runs}" if recorded else str(runs)
+            line = "| " + " | ".join(cells) + " |"
+        kept.append(line)
+    return "\n".join(kept) + "\n"
+
+
+def made(name: str, old: str, counts: Counts) -> str:
+    """A block of this name, between its marks."""
+    if name == "not-run":
+        return f"\n{not_run(old, counts)}\n"
+    makers = {"depth": (depth, "depth"), "distance": (distance, "families-distance"), "first-losses": (first_losses, "upcycle")}
+    if name not in makers:
+        raise ValueError(f"<!-- table {name} -->: expected not-run, {', '.join(makers)}")
+    make, source = makers[name]
+    return f"\n{make(record.read(ROOT / f'docs/results/{source}.jsonl'))}\n"

@@ -1,0 +1,128 @@
+#!/usr/bin/env python3
+"""Differences and intervals that stand in the text of docs/results.md, README.md and other pages are those of the
+records. The tables have a test of their own (benchmarks/results.py --check)."""
+
+import sys
+import unittest
+from functools import lru_cache
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+import record  # noqa: E402
+from result_tables import interval, mean  # noqa: E402
+
+ROOT = Path(__file__).resolve().parent.parent
+PRE, SIAMESE, HYBRID, QKV = "pre", "siamese", "siamese(x=hybrid)", "pre, attention_norm=qkv"
+WARM, COLD = ", warmup=50", ", warmup=0"
+GOES_ON = "pre goes on as "
+
+# Record, what is subtracted from what (variant and rate), and how results.md says it, line breaks aside.
+SAID = [
+    ("stability", (SIAMESE, 0.01), (PRE, 0.01), "-0.158 (-0.479 to +0.162)"),
+    ("stability", ("span", 0.003), (SIAMESE, 0.003), "-0.014 (-0.262 to +0.234)"),
+    ("stability", ("post", 0.003), (PRE, 0.003), "+0.005 (-0.192 to +0.203)"),
+    ("stability", (HYBRID, 0.01), (PRE, 0.01), "+0.029 (-0.467 to +0.526)"),
+    ("stability", (HYBRID, 0.003), (PRE, 0.003), "+0.031 (-0.125 to +0.187)"),
+    ("stability", (PRE, 0.03), (HYBRID, 0.03), "below Pre-Norm's by 0.328 (0.196 to 0.460)"),
+    ("stability", (HYBRID, 0.03), (QKV, 0.03), "-0.032 (-0.208 to +0.144)"),
+    ("stability", (PRE, 0.03), (PRE, 0.01), "+0.415 (+0.263 to +0.567)"),
+    ("stability", (SIAMESE, 0.03), (SIAMESE, 0.01), "+0.491 (+0.210 to +0.772)"),
+    ("stability", (SIAMESE, 0.03), (PRE, 0.03), "-0.083 (-0.246 to +0.081)"),
+    ("stability", ("deepnorm", 0.003), (PRE, 0.003), "+0.167 (+0.068 to +0.267)"),
+    ("depth", ("siamese, 48 blocks", 0.01), (SIAMESE, 0.01), "+0.046 (-0.163 to +0.255)"),
+    ("depth", ("pre, 48 blocks", 0.01), (PRE, 0.01), "+0.023 (-0.132 to +0.178)"),
+    ("depth", ("siamese, 48 blocks", 0.003), ("siamese, 4 blocks", 0.003), "+0.221 (+0.173 to +0.270)"),
+    ("depth", ("pre, 48 blocks", 0.003), ("pre, 4 blocks", 0.003), "+0.209 (+0.108 to +0.309)"),
+    ("depth", ("siamese(x=hybrid), 4 blocks", 0.01), ("pre, 4 blocks", 0.01), "-0.152 (-0.277 to -0.027)"),
+    ("ablation", ("siamese(depth_scale=none)" + WARM, 0.01), (SIAMESE, 0.01), "+0.173 (+0.086 to +0.260)"),
+    ("ablation", ("siamese(input_norm=false)" + WARM, 0.01), (SIAMESE, 0.01), "+0.416 (+0.117 to +0.715)"),
+    ("ablation", ("siamese(input_norm=false, depth_scale=none)" + WARM, 0.01), (PRE, 0.01), "+0.388 (+0.133 to +0.644)"),
+    ("ablation", ("siamese(x=hybrid, input_norm=false)" + WARM, 0.01), (HYBRID, 0.01), "+0.029 (-0.174 to +0.232)"),
+    ("ablation", ("siamese(x=hybrid, input_norm=false, depth_scale=none)" + WARM, 0.01),
+     ("siamese(x=hybrid, depth_scale=none)" + WARM, 0.01), "+0.013 (-0.288 to +0.314)"),
+    ("ablation", (PRE + COLD, 0.01), (PRE, 0.01), "+0.300 (+0.135 to +0.464)"),
+    ("ablation", (SIAMESE + COLD, 0.01), (SIAMESE, 0.01), "+0.405 (+0.253 to +0.558)"),
+    ("ablation", (SIAMESE + COLD, 0.01), (PRE + COLD, 0.01), "-0.052 (-0.385 to +0.281)"),
+    ("families", ("vit-micro, pre", 0.001), ("vit-micro, siamese", 0.001), "lower by 0.231 (0.199 to 0.263)"),
+    ("families", ("moe-micro, siamese", 0.005), ("moe-micro, pre", 0.005), "+0.039 (-0.122 to +0.200)"),
+    ("precision", ("siamese, precision=bfloat16", 0.01), (SIAMESE, 0.01), "-0.001 (-0.034 to +0.032)"),
+    ("precision", ("pre, precision=bfloat16", 0.01), (PRE, 0.01), "+0.035 (-0.056 to +0.125)"),
+    ("upcycle", (GOES_ON + "siamese", 0.003), (GOES_ON + "pre", 0.003), "-0.002 (-0.022 to +0.018)"),
+    ("upcycle", (GOES_ON + "siamese(input_norm=false, final_norm=false)", 0.003), (GOES_ON + "pre", 0.003), "+0.004 (-0.039 to +0.046)"),
+    ("upcycle", (GOES_ON + "siamese", 0.01), (GOES_ON + "pre", 0.01), "-0.035 (-0.072 to +0.001)"),
+    ("upcycle", (GOES_ON + "siamese(input_norm=false, final_norm=false)", 0.01), (GOES_ON + "pre", 0.01), "-0.025 (-0.092 to +0.042)"),
+]
+
+
+@lru_cache
+def lines(name: str) -> tuple[dict, ...]:
+    return tuple(record.read(ROOT / f"docs/results/{name}.jsonl"))
+
+
+def values(name: str, variant: str, rate: float, of=lambda line: line["val_loss"]) -> dict[int, float]:
+    return {line["seed"]: of(line) for line in lines(name) if (line["variant"], line["lr"]) == (variant, rate)}
+
+
+def differences(first: dict[int, float], second: dict[int, float]) -> list[float]:
+    return [first[seed] - second[seed] for seed in sorted(first.keys() & second.keys())]
+
+
+def text_of(page: str) -> str:
+    return " ".join((ROOT / page).read_text(encoding="utf-8").split())
+
+
+class Sentences(unittest.TestCase):
+    def test_differences_of_losses(self):
+        page = text_of("docs/results.md")
+        for name, first, second, said in SAID:
+            with self.subTest(f"{name}: {first} - {second}"):
+                paired = differences(values(name, *first), values(name, *second))
+                self.assertGreaterEqual(len(paired), 3)
+                sign = "+" if said.split("(")[1][0] in "+-" else ""
+                low, high = interval(paired)
+                self.assertTrue(said.endswith(f"{mean(paired):{sign}.3f} ({low:{sign}.3f} to {high:{sign}.3f})"),
+                                f"{mean(paired):+.3f} ({low:+.3f} to {high:+.3f})")
+                self.assertIn(said, page)
+
+    def test_top_1_and_exact_answers(self):
+        top1 = {of: values("families", f"vit-micro, {of}", 0.001, lambda line: 100 * line["measures"]["top1"]) for of in (PRE, SIAMESE)}
+        paired = differences(top1[SIAMESE], top1[PRE])
+        said = f"{mean(paired):.1f} points in the mean ({interval(paired)[0]:.1f} to {interval(paired)[1]:.1f})"
+        self.assertIn(said, text_of("docs/results.md"))
+        self.assertGreater(min(paired), 0)
+        exact = {of: values("families", f"moe-micro, {of}", 0.005, lambda line: 100 * line["accuracy"]["correct"] / line["accuracy"]["count"])
+                 for of in (PRE, SIAMESE)}
+        paired = differences(exact[SIAMESE], exact[PRE])
+        self.assertIn(f"{mean(paired):+.1f} points ({interval(paired)[0]:+.1f} to {interval(paired)[1]:+.1f})", text_of("docs/results.md"))
+
+    def test_other_pages(self):
+        readme, faq, reproduce = map(text_of, ("README.md", "docs/faq.md", "docs/reproduce.md"))
+        best = [interval(differences(values("stability", one, 0.01), values("stability", other, 0.01)))
+                for one, other in ((SIAMESE, PRE), (HYBRID, PRE), (SIAMESE, HYBRID))]
+        self.assertIn("95 % interval of this difference goes from {:.2f} to {:+.2f}".format(*best[0]), readme)
+        self.assertIn("-0.16 with a 95 % interval from {:.2f} to {:+.2f}".format(*best[0]), faq)
+        self.assertIn("within noise of Pre-Norm there ({:.2f} to {:+.2f})".format(*best[1]), faq)
+        self.assertIn("interval of the difference {:.3f} to {:+.3f}".format(*best[2]), faq)
+        vit = interval(differences(*(values("families", f"vit-micro, {of}", 0.001) for of in (SIAMESE, PRE))))
+        self.assertIn("a small vision Transformer ({:.2f} to {:.2f})".format(*vit), faq)
+        self.assertIn(f"lower by 0.231 (95 % interval {-vit[1]:.3f} to {-vit[0]:.3f})", reproduce)
+        self.assertIn(f"lower by 0.231, 95 % interval {-vit[1]:.3f} to {-vit[0]:.3f})", text_of("docs/results.md"))
+        dit = interval(differences(*(values("families", f"dit-micro, {of}", 0.001) for of in (PRE, SIAMESE))))
+        for said in ("(by 0.0007, {:.4f} to {:.4f})", "lower by 0.0007 ({:.4f} to {:.4f})"):
+            self.assertIn(said.format(*dit), text_of("docs/results.md"))
+
+    def test_what_is_said_to_be_within_noise_is(self):
+        others = [(blocks, rate) for blocks in (4, 12, 24, 48) for rate in (0.003, 0.01) if (blocks, rate) != (4, 0.01)]
+        for blocks, rate in others:
+            names = [of if blocks == 12 else f"{of}, {blocks} blocks" for of in (HYBRID, PRE)]  # those of 12 are stability's
+            low, high = interval(differences(*(values("depth", name, rate) for name in names)))
+            self.assertTrue(low < 0 < high, (blocks, rate))
+        order = ["siamese(depth_scale=none)", "siamese(input_norm=false)", "siamese(input_norm=false, depth_scale=none)"]
+        for below, above in zip(order, order[1:]):
+            low, high = interval(differences(values("ablation", above + WARM, 0.01), values("ablation", below + WARM, 0.01)))
+            self.assertTrue(low < 0 < high, (below, above))
+
+
+if __name__ == "__main__":
+    unittest.main()
