@@ -269,6 +269,7 @@ class WatchInABrowser(unittest.TestCase):
         self.assertGreater(page.lightness("backgroundColor"), 0.9)
         self.assertLess(page.lightness("color"), 0.2)
         self.assertLessEqual(page.ask(f"{box}.scrollHeight - {box}.clientHeight"), 1)
+        self.assertIn("Stream ", page.ask("document.querySelector('.heat-scale').innerText"))  # what is drawn: the choice of it is not printed
         page.ask("rows()[40].scrollIntoView()")  # the head does not follow
         self.assertLess(page.ask("document.querySelector('.watch-table th').getBoundingClientRect().top - document.querySelector('.watch-table').getBoundingClientRect().top"), 2)
         self.assertTrue(page.ask("[...document.querySelectorAll('.watch-bar, .pin, .tools, .svg-button, .quiet-button')].every(one => !one.offsetWidth)"))
