@@ -1,15 +1,18 @@
 #!/usr/bin/env python3
-"""How `siamese watch` does with many runs: writes them, watches them, opens the page in Chromium.
+"""How `siamese watch` and `siamese report` do with many runs: writes them, reports and watches them, opens the pages in Chromium.
 
-    benchmarks/watch.py build/release/siamese [--runs 200] [--steps 5000] [--seconds 30]
+    benchmarks/watch.py build/release/siamese [--runs 200] [--steps 5000] [--seconds 30] [--only report]
 
-Prints how long the server takes to read them all, how long the page takes from the request until every run is drawn, how
-long a redraw takes and how often frames come while runs go on, and what the server takes of a core when nothing changes.
+Prints how long the report takes to be written and its page to be opened; how long the server takes to read all runs, how
+long its page takes from the request until every run is drawn, how long a redraw takes and how often frames come while
+runs go on, and what the server takes of a core when nothing changes.
 """
 
 import argparse
 import os
 import pathlib
+import resource
+import subprocess
 import sys
 import tempfile
 import time
@@ -51,8 +54,34 @@ def browser_seconds(browser):
     return total
 
 
-def measure(options, folder):
-    runs = write_runs(folder, options.runs, options.steps)
+def measure_report(options, folder):
+    """From the command to the page, and from the file to all of it drawn: opened, and a step read under the pointer."""
+    file = folder.parent / "report.html"
+    begin, before = time.monotonic(), resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run([options.binary, "report", *sorted(folder.iterdir()), "--out", file], check=True, capture_output=True)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    core = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    print(f"report written: {time.monotonic() - begin:.1f} s, {core:.1f} s of a core; {file.stat().st_size / 2**20:.1f} MB")
+    plot = "[...document.querySelectorAll('.card.chart')].find(card => card.querySelector('h3').textContent === 'Loss').querySelector('.plot')"
+    with devtools.Browser() as browser:
+        for _ in range(3):
+            page = devtools.Page(browser, 1400)
+            begin, before = time.monotonic(), browser_seconds(browser)
+            page.open(file)
+            lines = page.ask(f"{plot}.querySelectorAll('svg path').length")
+            print(f"report opened, {lines} lines in its first chart: {time.monotonic() - begin:.2f} s, {browser_seconds(browser) - before:.2f} s of a core")
+            if lines < min(options.runs, len(VARIANTS)):  # a line is the mean of a variant's seeds at one rate
+                sys.exit("expected a line of each variant")
+            box = page.ask(f"(() => {{ const plot = {plot}; plot.scrollIntoView({{ block: 'center' }}); const box = plot.getBoundingClientRect(); return [box.x, box.y, box.width, box.height]; }})()")
+            begin, before = time.monotonic(), browser_seconds(browser)
+            for at in range(10):
+                page.mouse("mouseMoved", box[0] + box[2] * (0.3 + 0.04 * at), box[1] + box[3] / 2)
+                page.settle()
+            print(f"  under the pointer: {100 * (time.monotonic() - begin):.0f} ms a step, {100 * (browser_seconds(browser) - before):.0f} ms of a core")
+            page.call("Page.navigate", url="about:blank")
+
+
+def measure_watch(options, folder, runs):
     begin = time.monotonic()
     server = live.Watching(folder, binary=options.binary, interval=1)
     with devtools.Browser() as browser:
@@ -94,5 +123,11 @@ if __name__ == "__main__":
     parser.add_argument("--runs", type=int, default=200)
     parser.add_argument("--steps", type=int, default=5000)
     parser.add_argument("--seconds", type=float, default=30)
+    parser.add_argument("--only", choices=("report", "watch"))
     with tempfile.TemporaryDirectory(prefix="siamese_watch_") as made:
-        measure(parser.parse_args(), pathlib.Path(made) / "runs")
+        chosen, folder = parser.parse_args(), pathlib.Path(made) / "runs"
+        written = write_runs(folder, chosen.runs, chosen.steps)
+        if chosen.only != "watch":
+            measure_report(chosen, folder)
+        if chosen.only != "report":
+            measure_watch(chosen, folder, written)

@@ -20,11 +20,13 @@
 #include "siamese/io/atomic_file.h"
 #include "siamese/io/result_file.h"
 #include "siamese/io/run_dir.h"
+#include "siamese/models/lm.h"
 #include "siamese/report/analysis_page.h"
 #include "siamese/report/page.h"
 #include "siamese/train/checkpoint.h"
 #include "siamese/train/device.h"
 #include "siamese/train/provenance.h"
+#include "siamese/train/run_tokenizer.h"
 
 namespace siamese::cli {
 namespace analyze_verb {
@@ -88,6 +90,8 @@ report::DrawnAnalysis analyze_run(const std::string& run, const Arguments& argum
   warn_of_slow_precision(config.engine);
   const train::LoadedModel loaded =
       train::load_model(run, train::Weights::trained, at::kFloat, 0, train::device_of(config.engine));
+  const bool speaks = dynamic_cast<const models::LanguageModel*>(loaded.model.get()) != nullptr;
+  const std::unique_ptr<eval::Words> words = speaks ? train::words_of(loaded) : nullptr;
   const auto held_out = data::open_held_out(config.data, train::sample_shape(loaded.config.model));
   ProgressLine line;
   const eval::AnalysisProgress progress = [&](const std::string& what, int64_t done, int64_t of) {
@@ -96,6 +100,7 @@ report::DrawnAnalysis analyze_run(const std::string& run, const Arguments& argum
   eval::Analysis analysis =
       eval::analyze(*loaded.model, loaded.config.model, *held_out.front().batches, arguments.options, progress);
   line.clear();
+  if (words) eval::name_tokens(analysis.record, *words);
   analysis.record.run = loaded.checkpoint.string();
   analysis.record.step = loaded.step;
   analysis.record.made_by = maker(config.engine, loaded.step);
@@ -185,6 +190,8 @@ void add_analyze(CLI::App& app) {
   verb->add_flag(
       "--all-ranges", arguments->options.all_ranges,
       "Leave out every range of blocks, about L^2 / 2 passes of L blocks, not only of 1, 2, 4, 8 ... blocks");
+  verb->add_flag("--all-sites", arguments->options.all_sites,
+                 "Zero and hold streams from every site on, not only from the beginning of each block");
   verb->add_option("--compare", arguments->compare, "Two analyses, or runs, side by side on one page")
       ->expected(2)
       ->allow_extra_args(false)  // what follows is an override

@@ -110,13 +110,13 @@ void place_loss(const Change& change, double loss, runs::AnalysisRecord& record)
   }
 }
 
-void measure_changes(const Work& work, bool all_ranges, runs::AnalysisRecord& record) {
+void measure_changes(const Work& work, const AnalysisOptions& options, runs::AnalysisRecord& record) {
   std::vector<Change> changes = sublayers_left_out(record.blocks);
   const size_t sublayers = changes.size();
-  for (const Change& change : ranges_left_out(record.blocks, all_ranges)) changes.push_back(change);
+  for (const Change& change : ranges_left_out(record.blocks, options.all_ranges)) changes.push_back(change);
   const size_t left_out = changes.size();
   const GivenBatch first(work.model, work.samples.batch(0, 1));
-  for (const Change& change : streams_cut(work.model, first)) changes.push_back(change);
+  for (const Change& change : streams_cut(work.model, first, options.all_sites)) changes.push_back(change);
   for (const Change& change : channels_levelled(record.peaks)) changes.push_back(change);
   ChangedLosses losses(work.model, changes);
   const int64_t passes = (record.changed_samples + work.rows - 1) / work.rows;
@@ -141,6 +141,13 @@ void measure_changes(const Work& work, bool all_ranges, runs::AnalysisRecord& re
 
 }  // namespace analysis_detail
 
+void name_tokens(runs::AnalysisRecord& record, const Words& words) {
+  if (!words.is_text()) return;
+  for (runs::PeakAnalysis& peak : record.peaks) {
+    if (peak.token >= 0) peak.text = words.token_text(peak.token);
+  }
+}
+
 Analysis analyze(const models::Model& model, const models::ModelConfig& config, const data::Batches& held_out,
                  const AnalysisOptions& options, const AnalysisProgress& progress) {
   const ops::RoundWeightsOnce rounded;
@@ -161,7 +168,7 @@ Analysis analyze(const models::Model& model, const models::ModelConfig& config, 
   analysis_detail::look(work, options, analysis);
   analysis_detail::measure_gradients(work, record);
   analysis_detail::measure_use(work, analysis);
-  analysis_detail::measure_changes(work, options.all_ranges, record);
+  analysis_detail::measure_changes(work, options, record);
   return analysis;
 }
 

@@ -91,13 +91,13 @@ std::vector<Change> ranges_left_out(int64_t blocks, bool all) {
   return changes;
 }
 
-std::vector<Change> streams_cut(const models::Model& model, const GivenBatch& batch) {
+std::vector<Change> streams_cut(const models::Model& model, const GivenBatch& batch, bool all_sites) {
   constexpr size_t kMostStreamsCut = 4;
   const c10::NoGradGuard no_grad;
   changes_detail::Keep keep;
   model.state(batch.given, {.intervention = &keep});
   std::vector<Change> changes;
-  for (size_t place = 0; place < keep.places.size(); place += 2) {
+  for (size_t place = 0; place < keep.places.size(); place += all_sites ? 1 : 2) {
     const auto& streams = keep.places[place].list;
     if (streams.size() < 2) continue;
     for (size_t i = 0; i < std::min(streams.size(), kMostStreamsCut); ++i) {

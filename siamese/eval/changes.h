@@ -23,9 +23,9 @@ struct Change {
 // Every sublayer; every range of 1, 2, 4, 8 ... blocks, L log2 L of L blocks, or all L^2 / 2 ranges.
 std::vector<Change> sublayers_left_out(int64_t blocks);
 std::vector<Change> ranges_left_out(int64_t blocks, bool all = false);
-// Where a block begins, and at the close: each stream zeroed and held, where there are two streams or more. Of many
-// (attn_res) the first four.
-std::vector<Change> streams_cut(const models::Model& model, const GivenBatch& batch);
+// Where a block begins (or at every site), and at the close: each stream zeroed and held, where there are two streams
+// or more. Of many (attn_res) the first four.
+std::vector<Change> streams_cut(const models::Model& model, const GivenBatch& batch, bool all_sites = false);
 
 class ChangedLosses {
  public:

@@ -1,11 +1,28 @@
 #include "siamese/eval/lens_sums.h"
 
+#include <algorithm>
+#include <cmath>
+
 #include <ATen/ATen.h>
 
 #include "siamese/ops/one_thread.h"
 #include "siamese/ops/reduce.h"
 
 namespace siamese::eval {
+
+double effective_depth(const std::vector<runs::PlaceAnalysis>& places) {
+  const auto apart = [](const runs::PlaceAnalysis& place) {
+    return std::isnan(place.lens.kl) ? place.lens.distance : place.lens.kl;
+  };
+  double largest = 0;
+  for (const runs::PlaceAnalysis& place : places) {
+    if (std::isnan(apart(place))) return runs::kNone;
+    largest = std::max(largest, apart(place));
+  }
+  size_t first = places.size();
+  while (first > 0 && apart(places[first - 1]) <= kNear * largest) --first;
+  return first < places.size() ? static_cast<double>(first) : runs::kNone;
+}
 
 Choices::Choices(const at::Tensor& logits)
     : log_shares(at::log_softmax(logits, -1)), shares(log_shares.exp()), first(logits.argmax(-1)) {}

@@ -3,11 +3,18 @@
 //   loss      = mean of -log softmax(lens)[target];          images of a dit: distance and mean squared error instead
 #pragma once
 
+#include <vector>
+
 #include <ATen/core/Tensor.h>
 
 #include "siamese/runs/analysis_record.h"
 
 namespace siamese::eval {
+
+// The first place from which on the lens of all streams stays near the output: its kl (of a dit its distance) is at
+// most kNear of the largest of all places, there and at every place after it. kNone where no lens read anything.
+inline constexpr double kNear = 0.1;
+double effective_depth(const std::vector<runs::PlaceAnalysis>& places);
 
 // What logits [rows, choices] say.
 struct Choices {

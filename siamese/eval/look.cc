@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
 
 #include <ATen/ATen.h>
 #include <c10/core/GradMode.h>
@@ -56,6 +57,9 @@ void Look::branch(const residual::Site& site, const at::Tensor& input, const at:
   OfPlace& place = places_[static_cast<size_t>(site.index)];
   place.input.add(input);
   place.output.add(output);
+  if (before_.list.size() > kMostStreamsApart) return;
+  // The streams as `between` has just seen them, with what the branch is about to add to them.
+  for (const residual::Stream& stream : before_.list) place.streams[stream.name].branch.add(stream.value, output);
 }
 
 // Of the streams as this site is about to read them, which `between` has just seen.
@@ -94,19 +98,22 @@ void Look::see_norms(OfStream& of, const at::Tensor& values) {
 }
 
 void Look::see_peaks(size_t place, const residual::Stream& stream) {
-  constexpr int64_t kOfEach = 4;
   const at::Tensor flat = float_rows(stream.value).reshape({-1}), sizes = flat.abs();
   if (peaks_.size() == kMostPeaks && sizes.max().item<double>() <= std::abs(peaks_.back().value)) return;
   for (const residual::Stream& earlier : before_.list) {  // only carried on: its values were counted where it began
     if (at::equal(earlier.value, stream.value)) return;
   }
   const int64_t tokens = stream.value.size(1), width = stream.value.size(2);
-  const at::Tensor at = std::get<1>(at::topk(sizes, std::min(kOfEach, flat.numel())));
-  for (int64_t i = 0; i < at.numel(); ++i) {
-    const int64_t index = at[i].item<int64_t>(), row = index / width;
+  // All of them may lie in one stream of one pass.
+  const at::Tensor largest =
+      std::get<1>(at::topk(sizes, std::min(static_cast<int64_t>(kMostPeaks), flat.numel()))).contiguous();
+  const std::span<const int64_t> indices(largest.const_data_ptr<int64_t>(), static_cast<size_t>(largest.numel()));
+  const float* const values = flat.const_data_ptr<float>();
+  for (const int64_t index : indices) {
+    const int64_t row = index / width;
     runs::PeakAnalysis peak{.place = static_cast<int64_t>(place),
                             .stream = stream.name,
-                            .value = flat[index].item<double>(),
+                            .value = values[index],
                             .sample = first_sample_ + row / tokens,
                             .position = row % tokens,
                             .channel = index % width};
@@ -179,6 +186,7 @@ void Look::fill(runs::AnalysisRecord& record) const {
       stream.values = of.values.statistics();
       stream.token_mean = of.token_mean.mean();
       stream.next_cosine = of.next.mean();
+      stream.branch_cosine = of.branch.mean();
       stream.lens = of.lens.record();
     }
     for (const auto& [names, sums] : seen.pairs) place.pairs.push_back({names.first, names.second, sums.mean()});
@@ -199,6 +207,7 @@ void Look::fill(runs::AnalysisRecord& record) const {
     branch.routing_entropy = -at::xlogy(load, load).sum().item<double>() / std::log(experts);
   }
   record.peaks = peaks_;
+  record.effective_depth = effective_depth(record.places);
 }
 
 std::vector<models::NamedTensor> Look::tensors() const {

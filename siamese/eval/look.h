@@ -40,7 +40,7 @@ class Look : private models::Intervention, private models::AttentionWatch, priva
   struct OfStream {
     ValueSums values;
     TokenMeanSums token_mean;
-    CosineSums next;
+    CosineSums next, branch;
     LensSums lens;
     std::vector<double> position_norms;
   };
@@ -73,7 +73,7 @@ class Look : private models::Intervention, private models::AttentionWatch, priva
   std::vector<OfPlace> places_;
   std::vector<SinkSums> sinks_;  // of each block
   StateRows rows_;
-  std::vector<runs::PeakAnalysis> peaks_;  // of all so far, the largest first
+  std::vector<runs::PeakAnalysis> peaks_;  // the largest of all so far, the largest first
   at::Tensor expert_counts_;               // moe: [blocks, experts], tokens sent to each
   double samples_ = 0, loss_ = 0, weight_ = 0;
   // Of the batch that is being looked at.

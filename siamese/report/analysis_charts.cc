@@ -280,6 +280,13 @@ DepthSection depth_of(const Analyses& all) {
                   {.title = "Cosine with the next place",
                    .lead = "Mean over tokens, of each stream with itself one site later"},
                   [](const StreamAnalysis& stream) { return stream.next_cosine; }),
+       of_streams(
+           all,
+           {.title = "Cosine of the branch with the stream",
+            .lead = lead_where_many(
+                all, "Mean over tokens, of what the branch gives with each stream as the site is about to read it", 8,
+                "Places with more than 8 streams are left out")},
+           [](const StreamAnalysis& stream) { return stream.branch_cosine; }),
        of_branches(
            all, {.title = "Routing", .lead = "Experts: entropy of their loads, and the largest; 1 where all are alike"},
            {{"entropy", [](const auto& branch) { return branch.routing_entropy; }},

@@ -94,6 +94,7 @@ json analysis_object(const runs::AnalysisRecord& analysis) {
                      {"position", peak.position},
                      {"channel", peak.channel},
                      {"token", peak.token},
+                     {"text", peak.text},
                      {"loss_mean", number(peak.loss_mean)},
                      {"loss_zero", number(peak.loss_zero)}});
   }
@@ -111,6 +112,7 @@ json analysis_object(const runs::AnalysisRecord& analysis) {
           {"changed_samples", analysis.changed_samples},
           {"loss", number(analysis.loss)},
           {"changed_loss", number(analysis.changed_loss)},
+          {"effective_depth", number(analysis.effective_depth)},
           {"sites", std::move(sites)},
           {"peaks", std::move(peaks)}};
 }
@@ -163,9 +165,13 @@ std::string analysis_summary(const runs::AnalysisRecord& analysis) {
                         analysis_detail::number_or_dash(stream.values.max));
     if (std::isfinite(stream.share)) text += fmt::format(", share in the output {:.3f}", stream.share);
     if (close.streams.size() > 1 && std::isfinite(stream.lens.agreement)) {
-      text += fmt::format(", read alone agrees with the output for {:.1f} % of tokens", 100 * stream.lens.agreement);
+      text += fmt::format(", read alone agrees with the output for {:.1f} % of {}", 100 * stream.lens.agreement,
+                          analysis.family == "vit" ? "images" : "tokens");
     }
     text += "\n";
+  }
+  if (std::isfinite(analysis.effective_depth)) {
+    text += fmt::format("effective depth: {:.0f} of {} sites\n", analysis.effective_depth, 2 * analysis.blocks);
   }
   const runs::PlaceAnalysis* worst = nullptr;
   for (const runs::PlaceAnalysis& place : analysis.places) {

@@ -88,6 +88,28 @@ void read(const Json& object, const std::string& where, T& out) {
   }
 }
 
+// use(item) of every object in a list of objects, where there is one: whatever else stands there is refused when it is
+// read.
+template <class Use>
+void each_of(Json& object, const char* key, const Use& use) {
+  const auto list = object.find(key);
+  if (list == object.end() || !list->is_array()) return;
+  for (Json& item : *list) {
+    if (item.is_object()) use(item);
+  }
+}
+
+// What an earlier schema did not have, as not known.
+void complete(Json& object, int64_t schema) {
+  if (schema < 2) object.emplace("made_by", nullptr);
+  if (schema >= 3) return;
+  object.emplace("effective_depth", nullptr);
+  each_of(object, "peaks", [](Json& peak) { peak.emplace("text", ""); });
+  each_of(object, "places", [](Json& place) {
+    each_of(place, "streams", [](Json& stream) { stream.emplace("branch_cosine", nullptr); });
+  });
+}
+
 }  // namespace analysis_detail
 
 std::string to_json(const AnalysisRecord& record) {
@@ -101,10 +123,10 @@ AnalysisRecord read_analysis(std::string_view text, const std::string& where) {
   const Fields fields(object, where);
   if (fields.text("kind") != analysis_detail::kKind) fields.wrong("kind", "'analysis'");
   const int64_t schema = fields.whole("schema");
-  if (schema != 1 && schema != kAnalysisSchema) {
+  if (schema < 1 || schema > kAnalysisSchema) {
     fields.wrong("schema", fmt::format("1 to {}, those of this version of siamese", kAnalysisSchema));
   }
-  if (schema == 1) object.emplace("made_by", nullptr);
+  analysis_detail::complete(object, schema);
   object.erase("schema");
   object.erase("kind");
   AnalysisRecord record;

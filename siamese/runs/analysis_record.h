@@ -14,7 +14,8 @@
 
 namespace siamese::runs {
 
-inline constexpr int64_t kAnalysisSchema = 2;  // 1: without made_by
+// 1: without made_by; 2: without branch_cosine and effective_depth, and the text of a token
+inline constexpr int64_t kAnalysisSchema = 3;
 inline constexpr std::string_view kAnalysisFile = "analysis.json";
 inline constexpr std::string_view kAnalysisTensors = "analysis.safetensors";
 inline constexpr std::string_view kAnalysisPage = "analysis.html";
@@ -54,14 +55,15 @@ struct LensRecord {
 struct StreamAnalysis {
   std::string name;
   ValueStatistics values;
-  double token_mean = kNone;   // share of the mean of a sample's tokens in their squares
-  double next_cosine = kNone;  // with itself at the next place
-  double gradient = kNone;     // norm
-  LensRecord lens;             // of this stream's term alone
-  double share = kNone;        // in the branch input; at the close, in the output
-  double weight = kNone;       // the scheme's own weight in the read, where it computes one
-  double loss_zeroed = kNone;  // with zeros in its place from here on
-  double loss_frozen = kNone;  // held from here on at what it is here
+  double token_mean = kNone;     // share of the mean of a sample's tokens in their squares
+  double next_cosine = kNone;    // with itself at the next place
+  double branch_cosine = kNone;  // with what the branch that reads here gives
+  double gradient = kNone;       // norm
+  LensRecord lens;               // of this stream's term alone
+  double share = kNone;          // in the branch input; at the close, in the output
+  double weight = kNone;         // the scheme's own weight in the read, where it computes one
+  double loss_zeroed = kNone;    // with zeros in its place from here on
+  double loss_frozen = kNone;    // held from here on at what it is here
 
   template <class Self, class Visit>
   static void fields(Self& self, Visit&& visit) {
@@ -69,6 +71,7 @@ struct StreamAnalysis {
     visit("values", self.values);
     visit("token_mean", self.token_mean);
     visit("next_cosine", self.next_cosine);
+    visit("branch_cosine", self.branch_cosine);
     visit("gradient", self.gradient);
     visit("lens", self.lens);
     visit("share", self.share);
@@ -165,6 +168,7 @@ struct PeakAnalysis {
   double value = kNone;
   int64_t sample = 0, position = 0, channel = 0;
   int64_t token = -1;        // its id; -1: of an image
+  std::string text;          // the token's; empty where tokens are numbers only
   double loss_mean = kNone;  // its channel of the stream set to its mean here; of the largest of a few channels
   double loss_zero = kNone;  // to zero
 
@@ -177,6 +181,7 @@ struct PeakAnalysis {
     visit("position", self.position);
     visit("channel", self.channel);
     visit("token", self.token);
+    visit("text", self.text);
     visit("loss_mean", self.loss_mean);
     visit("loss_zero", self.loss_zero);
   }
@@ -215,6 +220,7 @@ struct AnalysisRecord {
   int64_t changed_samples = 0;        // of the passes that are changed, and of the gradients
   double loss = kNone;                // of all samples
   double changed_loss = kNone;        // of changed_samples, with nothing changed
+  double effective_depth = kNone;     // the place from which on lenses stay near the output
   std::vector<PlaceAnalysis> places;  // by depth; the last is the close
   std::vector<RangeAnalysis> ranges;
   std::vector<PeakAnalysis> peaks;
@@ -236,6 +242,7 @@ struct AnalysisRecord {
     visit("changed_samples", self.changed_samples);
     visit("loss", self.loss);
     visit("changed_loss", self.changed_loss);
+    visit("effective_depth", self.effective_depth);
     visit("places", self.places);
     visit("ranges", self.ranges);
     visit("peaks", self.peaks);
@@ -243,7 +250,7 @@ struct AnalysisRecord {
 };
 
 std::string to_json(const AnalysisRecord& record);  // the text of the file
-// DataError naming `where` unless it is one of this schema, or of the one before, each field there and of its type, and
+// DataError naming `where` unless it is one of this schema, or of one before, each field there and of its type, and
 // none besides.
 AnalysisRecord read_analysis(std::string_view text, const std::string& where);
 

@@ -188,6 +188,25 @@ class Page:
         self.mouse("mouseReleased", *end)
         self.settle()
 
+    def nameless(self):
+        """What somebody who cannot see the page would come upon without being told what it is."""
+        tree = self.call("Accessibility.getFullAXTree")["nodes"]
+        return [node for node in tree if not node.get("ignored") and not node.get("name", {}).get("value")
+                and node.get("role", {}).get("value") in ("button", "slider", "combobox", "searchbox", "link", "image", "img", "region")]
+
+    def lightness(self, what):
+        """From 0, black, to 1, of a colour of the page's body."""
+        return self.ask("(color => { const [r, g, b] = color.match(/[\\d.]+/g).map(Number); return (0.2126 * r + 0.7152 * g + 0.0722 * b) / 255; })"
+                        f"(getComputedStyle(document.body).{what})")
+
+    def saved_pictures(self):
+        """How many charts are drawn, and the texts of the files that their buttons save."""
+        self.ask("window.saved = []; URL.createObjectURL = blob => { saved.push(blob.text()); return 'data:,'; }; HTMLAnchorElement.prototype.click = () => {}")
+        charts = "[...document.querySelectorAll('.svg-button')].map(button => button.closest('.card.chart, .heat-map')).filter(one => one.querySelector('.plot svg'))"
+        drawn = self.ask(f"{charts}.length")
+        self.ask(f"{charts}.forEach(one => one.querySelector('.svg-button').click())")
+        return drawn, self.ask("Promise.all(saved)")
+
     def complaints(self):
         """What a developer would see in red: exceptions, console errors, requests."""
         found = []

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import xml.etree.ElementTree
 
 import devtools
 
@@ -59,9 +60,9 @@ class WrittenRun:
                 self.step += 1
                 file.write(self.line(self.step, loss(self.step)))
 
-    def evaluate(self, loss):
+    def evaluate(self, loss, **more):
         with open(self.folder / "eval.jsonl", "a", encoding="utf-8") as file:
-            file.write(json.dumps({"schema": 1, "step": self.step, "loss": loss, "tokens": 10}) + "\n")
+            file.write(json.dumps({"schema": 1, "step": self.step, "loss": loss, "tokens": 10, **more}) + "\n")
 
     def cut(self, steps):
         """As `resume` does: the lines after a step are gone, the file is another one."""
@@ -112,11 +113,11 @@ class WatchInABrowser(unittest.TestCase):
         self.server = Watching(self.folder)
         self.addCleanup(lambda: self.assertEqual(self.server.stop(), 0))
 
-    def open(self, width=WIDE):
+    def open(self, width=WIDE, count=3):
         page = devtools.Page(self.browser, width)
         page.open(self.server.address + "/")
         page.ask(HELPERS)
-        page.wait("rows().length === 3 && lines('Training loss').length === 3")
+        page.wait(f"rows().length === {count} && lines('Training loss').length === {count}")
         self.addCleanup(page.call, "Page.navigate", url="about:blank")  # or its stream would stay open
         self.addCleanup(lambda: self.assertEqual(page.complaints(), []))
         return page
@@ -239,6 +240,56 @@ class WatchInABrowser(unittest.TestCase):
             with self.subTest(width=width):
                 page = self.open(width)
                 self.assertLessEqual(page.ask("document.documentElement.scrollWidth"), width)
+
+    def test_everything_has_a_name_for_those_who_cannot_see_it(self):
+        other = WrittenRun(self.folder / "images", "pre", 0.1)  # a second family, a pinned run, an alert: all controls there are
+        (other.folder / "config.yaml").write_text("model:\n  family: vit\n")
+        self.one.train(1, lambda step: 40)
+        page = self.open()
+        page.wait("document.querySelector('.watch-bar [aria-label=Family]') && alerts().length && document.querySelector('.heat-map')")
+        self.press(page, "row('one').querySelector('.pin')")
+        self.assertEqual(page.nameless(), [])
+        self.assertTrue(page.ask("[...document.querySelectorAll('.plot')].every(one => one.tabIndex === 0 && one.getAttribute('aria-label').length > 10)"))
+        self.assertTrue(page.ask("[...document.querySelectorAll('[role=group]')].every(one => one.getAttribute('aria-label'))"))
+        self.assertEqual(page.ask("row('one').querySelector('.pin').getAttribute('aria-label')"), "Pin one")
+        self.assertEqual(page.ask("document.documentElement.lang"), "en")
+
+    def test_dark_and_printed(self):
+        for at in range(40):  # more rows than the table shows at once
+            WrittenRun(self.folder / f"more{at}", "pre", 0.01, at).train(2)
+        page = self.open(count=43)
+        dark = [{"name": "prefers-color-scheme", "value": "dark"}]
+        self.assertGreater(page.lightness("backgroundColor"), 0.9)
+        page.call("Emulation.setEmulatedMedia", media="screen", features=dark)
+        self.assertLess(page.lightness("backgroundColor"), 0.1)
+        self.assertGreater(page.lightness("color"), 0.8)
+        box = "document.querySelector('.watch-table').parentElement"
+        self.assertGreater(page.ask(f"{box}.scrollHeight - {box}.clientHeight"), 100)
+        page.call("Emulation.setEmulatedMedia", media="print", features=dark)  # paper is white, and nobody scrolls it
+        self.assertGreater(page.lightness("backgroundColor"), 0.9)
+        self.assertLess(page.lightness("color"), 0.2)
+        self.assertLessEqual(page.ask(f"{box}.scrollHeight - {box}.clientHeight"), 1)
+        self.assertIn("Stream ", page.ask("document.querySelector('.heat-scale').innerText"))  # what is drawn: the choice of it is not printed
+        page.ask("rows()[40].scrollIntoView()")  # the head does not follow
+        self.assertLess(page.ask("document.querySelector('.watch-table th').getBoundingClientRect().top - document.querySelector('.watch-table').getBoundingClientRect().top"), 2)
+        self.assertTrue(page.ask("[...document.querySelectorAll('.watch-bar, .pin, .tools, .svg-button, .quiet-button')].every(one => !one.offsetWidth)"))
+        self.assertGreater(len(page.call("Page.printToPDF", printBackground=True)["data"]), 10000)
+
+    def test_every_chart_is_saved_as_a_file(self):
+        page = self.open()
+        page.wait("document.querySelector('.heat-map .heat-cells rect')")
+        drawn, texts = page.saved_pictures()
+        self.assertEqual(len(texts), drawn)
+        roots = [xml.etree.ElementTree.fromstring(text) for text in texts]
+        words = [[one.text or "" for one in root.iter("{http://www.w3.org/2000/svg}text")] for root in roots]
+        titles = [said[0] for said in words]
+        self.assertEqual(titles[:3], ["Training loss", "Held-out loss", "Gradient norm"])
+        self.assertGreater(drawn, 3, titles)  # and maps
+        self.assertTrue({"siamese", "pre"} <= set(words[0]), words[0])  # the legend
+        for text, root in zip(texts, roots):
+            self.assertTrue(float(root.get("width")) > 200 and float(root.get("height")) > 100)
+            for foreign in ("var(", "color(", "class=", "<script", "NaN"):
+                self.assertNotIn(foreign, text)
 
     def test_the_report_of_a_run_as_it_is_now(self):
         page = self.open()

@@ -22,6 +22,7 @@ import xml.etree.ElementTree
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import devtools
 from live import WatchInABrowser  # noqa: F401  (its tests are run here)
+from samples import SamplesInABrowser  # noqa: F401
 
 TINY = ["model.width=16", "model.blocks=2", "model.heads=2", "train.batch=4", "train.steps=40", "train.eval_every=10",
         "train.record_every=10", "eval.batches=1", "engine.threads=1"]
@@ -128,10 +129,14 @@ class ReportInABrowser(unittest.TestCase):
                     self.assertTrue(page.ask("[...document.querySelectorAll('#lens .plot svg path.line')].every(one => one.getAttribute('d'))"))
                     self.assertIn("X", page.ask("document.querySelector('#use').textContent"))
                     self.assertGreater(page.ask("document.querySelectorAll('#peaks tbody tr').length"), 0)
+                    tokens = page.ask("[...document.querySelectorAll('#peaks tbody tr')].map(row => row.cells[6].textContent)")
+                    for token in tokens:  # its number and its text; of images none
+                        self.assertRegex(token, "^\u2013$" if panels == 1 else r'^\d+ "[^"]+"$')
+                    self.assertRegex(page.ask("document.body.textContent"), r"Effective depth, in sites[0-4] of 4")
                     self.assertEqual(page.ask("document.querySelectorAll('#similarity .map-plot image').length"), 2 * panels)
                     ranges = page.ask("[...document.querySelectorAll('#pruning .map-plot')].map(one => one.getAttribute('aria-label'))")
-                    self.assertEqual(len(ranges), 1 if panels == 1 else 0, ranges)  # asked for in one of them
-                    if ranges:
+                    self.assertEqual(len(ranges), panels)  # of two blocks, 1 and 2 are every range
+                    if panels == 1:
                         self.assertIn("first by last, 2 by 2", ranges[0])
                         said = page.ask("(() => { const map = document.querySelector('#pruning .map-plot'); map.dispatchEvent("
                                         "new KeyboardEvent('keydown', { key: 'ArrowRight' })); return map.nextSibling.textContent; })()")
@@ -320,10 +325,8 @@ class ReportInABrowser(unittest.TestCase):
         for file, chart, keys in (("page.html", "Loss", ["pre \u00b7 0.002 \u00b7 train", "siamese \u00b7 0.005 \u00b7 val"]), ("pre/report.html", "Over depth and time: Gradient norm", ["log scale"]),
                                   ("both/analysis.html", "Norm: siamese", ["X", "Y"]), ("both/analysis.html", "Linear CKA: pre", ["0", "1", "site (depth)", "close"])):
             page = self.open(WIDE, file)
-            page.ask("window.saved = []; URL.createObjectURL = blob => { saved.push(blob.text()); return 'data:,'; }; HTMLAnchorElement.prototype.click = () => {}")
-            drawn = page.ask("[...document.querySelectorAll('.card.chart')].filter(card => card.querySelector('.plot svg')).length")
-            page.ask("[...document.querySelectorAll('.card.chart')].filter(card => card.querySelector('.plot svg')).forEach(card => card.querySelector('.svg-button').click())")
-            texts = page.ask("Promise.all(saved)")
+            self.assertEqual(page.ask("[...document.querySelectorAll('.card.chart')].filter(card => card.querySelector('.plot svg') && !card.querySelector('.svg-button')).length"), 0)
+            drawn, texts = page.saved_pictures()
             self.assertEqual(len(texts), drawn)
             for text in texts:
                 root = xml.etree.ElementTree.fromstring(text)
@@ -341,27 +344,22 @@ class ReportInABrowser(unittest.TestCase):
     def test_everything_has_a_name_for_those_who_cannot_see_it(self):
         for file in ("page.html", SWEEP, "both/analysis.html"):
             page = self.open(WIDE, file)
-            tree = page.call("Accessibility.getFullAXTree")["nodes"]
-            nameless = [node for node in tree if not node.get("ignored") and node.get("role", {}).get("value") in ("button", "slider", "combobox", "image", "img", "region")
-                        and not node.get("name", {}).get("value")]
-            self.assertEqual(nameless, [])
+            self.assertEqual(page.nameless(), [])
             self.assertTrue(page.ask("[...document.querySelectorAll('.plot')].every(one => one.tabIndex === 0 && one.getAttribute('aria-label').length > 10)"))
             self.assertTrue(page.ask("[...document.querySelectorAll('[role=group]')].every(one => one.getAttribute('aria-label'))"))
         self.assertEqual(page.ask("document.documentElement.lang"), "en")
 
     def test_dark_and_printed(self):
         page = self.open(WIDE)
-        lightness = "(color => { const [r, g, b] = color.match(/[\\d.]+/g).map(Number); return (0.2126 * r + 0.7152 * g + 0.0722 * b) / 255; })"
-        of = lambda what: page.ask(f"{lightness}(getComputedStyle(document.body).{what})")
         dark = [{"name": "prefers-color-scheme", "value": "dark"}]
-        self.assertGreater(of("backgroundColor"), 0.9)
+        self.assertGreater(page.lightness("backgroundColor"), 0.9)
         page.call("Emulation.setEmulatedMedia", media="screen", features=dark)
-        self.assertLess(of("backgroundColor"), 0.1)
-        self.assertGreater(of("color"), 0.8)
+        self.assertLess(page.lightness("backgroundColor"), 0.1)
+        self.assertGreater(page.lightness("color"), 0.8)
         self.picture(page, "dark.png")
         page.call("Emulation.setEmulatedMedia", media="print", features=dark)  # paper is white
-        self.assertGreater(of("backgroundColor"), 0.9)
-        self.assertLess(of("color"), 0.2)
+        self.assertGreater(page.lightness("backgroundColor"), 0.9)
+        self.assertLess(page.lightness("color"), 0.2)
         self.assertTrue(page.ask("[...document.querySelectorAll('nav, .tools, .control-bar, .svg-button')].every(one => !one.offsetWidth)"))
         self.assertGreater(len(page.call("Page.printToPDF", printBackground=True)["data"]), 10000)
 

@@ -1,5 +1,9 @@
+#include <cstdint>
+#include <span>
+
 #include "tests/cli/command.h"
 #include <nlohmann/json.hpp>
+#include <sys/resource.h>
 
 #include "siamese/io/safetensors.h"
 
@@ -30,6 +34,12 @@ TEST_F(AnalyzeVerb, WritesWhatItFound) {
   EXPECT_EQ(tensors.find("stream/X/norm")->shape, (std::vector<int64_t>{5, 24}));
   EXPECT_EQ(tensors.find("similarity/cka")->shape, (std::vector<int64_t>{5, 5}));
   EXPECT_NE(read("x/analysis/step6/analysis.html").find("</html>"), std::string::npos);
+  EXPECT_TRUE(record["places"][1]["streams"][0]["loss_zeroed"].is_null());  // from where a block begins
+  EXPECT_TRUE(record["places"][1]["streams"][0]["branch_cosine"].is_number());
+  EXPECT_TRUE(record["effective_depth"].is_number());
+  EXPECT_NE(result.out.find("effective depth: "), std::string::npos) << result.out;
+  ASSERT_EQ(run("analyze x --samples 1 --all-sites --out sites").exit_code, 0) << read("error.txt");
+  EXPECT_TRUE(json_of("sites/analysis.json")["places"][1]["streams"][0]["loss_zeroed"].is_number());
   // The same again, bit by bit; elsewhere, and as JSON.
   const CommandResult again = run("analyze x/step6 --samples 3 --changed-samples 2 --out other --json");
   ASSERT_EQ(again.exit_code, 0) << again.error;
@@ -87,8 +97,112 @@ TEST_F(AnalyzeVerb, TakesOtherData) {
   ASSERT_EQ(run("analyze t --samples 2 --out own").exit_code, 0);
   const auto other = json_of("t/analysis/step6/analysis.json"), own = json_of("own/analysis.json");
   EXPECT_NE(other["loss"], own["loss"]);
-  EXPECT_NE(other["peaks"][0]["token"], own["peaks"][0]["token"]);  // c, and b
+  EXPECT_EQ(other["peaks"][0]["text"], "c");
+  EXPECT_EQ(own["peaks"][0]["text"], "b");
   expect_refusal("analyze t --data none.txt", 3, "none.txt");
+}
+
+// Big-endian, as the numbers in the head of an IDX file are.
+std::string big_endian(uint32_t value) {
+  return {static_cast<char>(value >> 24), static_cast<char>(value >> 16), static_cast<char>(value >> 8),
+          static_cast<char>(value)};
+}
+
+TEST_F(AnalyzeVerb, RefusesDataThatDoNotFitTheModel) {
+  // Token ids past the vocabulary: bytes of another alphabet, as tokens of 16 bits.
+  const auto tokens = [](char most) {
+    std::string bytes;
+    for (int i = 0; i < 2000; ++i) bytes += {static_cast<char>((i * i + i / 7) % most), '\0'};
+    return bytes;
+  };
+  write("a.bin", tokens(15));
+  write("b.bin", tokens(13));
+  write("c.bin", tokens(14));
+  write("wide.bin", tokens(20));
+  const std::string of_tokens = "data.source=tokens data.format=olmo_npy_u16 'data.train=[a.bin]' 'data.val=[b.bin]' ";
+  ASSERT_EQ(run(tiny + of_tokens + "model.vocab=16 --quiet --out t").exit_code, 0) << read("error.txt");
+  EXPECT_EQ(run("analyze t --samples 2 --data c.bin").exit_code, 0) << read("error.txt");
+  EXPECT_EQ(json_of("t/analysis/step6/analysis.json")["peaks"][0]["text"], "");  // numbers have none
+  expect_refusal("analyze t --samples 2 --data wide.bin --out u", 3, "wide.bin: token ");
+  EXPECT_NE(read("error.txt").find("is outside the vocabulary of 16"), std::string::npos) << read("error.txt");
+  EXPECT_FALSE(exists("u"));
+  // Images of more classes; those of another size are resized, but for latents.
+  const auto images = [&](const std::string& name, uint32_t size, char classes) {
+    std::filesystem::create_directories(folder / name);
+    std::string pixels, labels;
+    for (uint32_t i = 0; i < 20 * size * size; ++i) pixels += static_cast<char>(i * i / 5);
+    for (char i = 0; i < 20; ++i) labels += static_cast<char>(i % classes);
+    for (const char* const side : {"train", "t10k"}) {
+      write(name + "/" + side + "-images-idx3-ubyte",
+            big_endian(2051) + big_endian(20) + big_endian(size) + big_endian(size) + pixels);
+      write(name + "/" + side + "-labels-idx1-ubyte", big_endian(2049) + big_endian(20) + labels);
+    }
+  };
+  images("ten", 8, 10);
+  images("large", 12, 10);
+  images("more", 8, 20);
+  const std::string small =
+      "model.width=16 model.blocks=1 model.heads=2 model.image=8 model.patch=4 model.classes=10 train.batch=4 "
+      "train.steps=2 eval.batches=1 engine.threads=1 --quiet ";
+  ASSERT_EQ(run("train vit-micro model.channels=1 data.source=idx 'data.train=[ten]' " + small + "--out i").exit_code,
+            0)
+      << read("error.txt");
+  EXPECT_EQ(run("analyze i --samples 20 --data large").exit_code, 0) << read("error.txt");
+  expect_refusal("analyze i --samples 20 --data more", 3, "label 10: expected below model.classes 10, got 10");
+  expect_refusal("analyze i --samples 2 --data a.bin", 3, "a.bin");
+  const auto latents = [&](const std::string& name, int64_t size) {
+    const std::vector<float> values(static_cast<size_t>(4 * 20 * size * size), 0.5F);
+    const std::vector<int64_t> labels(20, 3);
+    const auto view = [](const std::string& of, io::DType dtype, std::vector<int64_t> shape, auto bytes) {
+      return io::TensorView{
+          .name = of, .dtype = dtype, .shape = std::move(shape), .data = bytes.data(), .bytes = bytes.size()};
+    };
+    const std::vector<io::TensorView> views = {
+        view("latents", io::DType::f32, {20, 4, size, size}, std::as_bytes(std::span(values))),
+        view("labels", io::DType::i64, {20}, std::as_bytes(std::span(labels)))};
+    io::write_safetensors(folder / name, views, {});
+  };
+  latents("l8.safetensors", 8);
+  latents("l12.safetensors", 12);
+  ASSERT_EQ(run("train dit-micro model.channels=4 data.source=latents data.augment.flip=false "
+                "'data.train=[l8.safetensors]' " +
+                small + "--out d")
+                .exit_code,
+            0)
+      << read("error.txt");
+  expect_refusal("analyze d --samples 2 --data l12.safetensors", 3, "expected F32, F16 or BF16 [N, 4, 8, 8]");
+}
+
+// What a pass keeps, a thousand tokens of every stream at every place, is let go before the next: 32 times as many
+// samples, 170 MB of streams if all were kept, take no more memory.
+TEST_F(AnalyzeVerb, TakesNoMoreMemoryForMoreSamples) {
+  write("a.txt", std::string(70000, 'a') + std::string(70000, 'b'));
+  write("b.txt", [] {
+    std::string text;
+    for (int i = 0; i < 70000; ++i) text += static_cast<char>('a' + i * i / 11 % 23);
+    return text;
+  }());
+  ASSERT_EQ(run(tiny + "data.source=text 'data.train=[a.txt]' 'data.val=[b.txt]' model.context=256 model.width=64 "
+                       "model.residual=siamese train.steps=1 train.batch=1 --quiet --out x")
+                .exit_code,
+            0)
+      << read("error.txt");
+  const auto most_mb = [&](const std::string& samples) {
+    const pid_t child = fork();
+    if (child == 0) {
+      if (chdir(folder.c_str()) != 0 || std::freopen("out.txt", "w", stdout) == nullptr) _exit(99);
+      execl(SIAMESE_BINARY, SIAMESE_BINARY, "analyze", "x", "--changed-samples", "1", "--samples", samples.c_str(),
+            "--out", ("of" + samples).c_str(), static_cast<char*>(nullptr));
+      _exit(98);
+    }
+    int status = 0;
+    rusage used{};
+    EXPECT_EQ(wait4(child, &status, 0, &used), child);
+    EXPECT_EQ(status, 0);
+    return static_cast<double>(used.ru_maxrss) / 1024;
+  };
+  const double few = most_mb("8"), many = most_mb("256");
+  EXPECT_LT(many, few + 40) << few;
 }
 
 TEST_F(AnalyzeVerb, RefusesInOneLine) {
@@ -103,7 +217,7 @@ TEST_F(AnalyzeVerb, RefusesInOneLine) {
   expect_refusal("analyze --compare x", 2, "--compare");
   ASSERT_EQ(run("analyze x --samples 2 --out y").exit_code, 0);
   std::string text = read("y/analysis.json");
-  text.replace(text.find("\"schema\": 2"), 11, "\"schema\": 9");
+  text.replace(text.find("\"schema\": 3"), 11, "\"schema\": 9");
   write("y/analysis.json", text);
   expect_refusal("analyze --compare y x", 3, "schema: expected 1");
   write("y/analysis.json", "{\x1b[2J");

@@ -89,6 +89,9 @@ TEST(Changes, AreTheLossWithSilentSublayersAndCutStreams) {
     ASSERT_EQ(left_out, 6U + 3U + 2U + 1U);
     for (const Change& change : streams_cut(*of.model, of.batch)) changes.push_back(change);
     EXPECT_EQ(changes.size() - left_out, scheme == std::string("pre") ? 0U : 2U * (2 * 3 + 1));
+    const size_t by_block = changes.size();
+    for (const Change& change : streams_cut(*of.model, of.batch, /*all_sites=*/true)) changes.push_back(change);
+    EXPECT_EQ(changes.size() - by_block, scheme == std::string("pre") ? 0U : 2U * (2 * 6 + 1));
     const size_t cut = changes.size();
     const std::string first = of.streams()[3].list[0].name;
     changes.push_back({.kind = Change::Kind::channel_zero, .first = 3, .stream = first, .channel = 5});
@@ -290,8 +293,7 @@ TEST(StreamUse, HasTheDepthAttentionMap) {
 
 TEST(Analyze, RunsInEveryFamilyAndReadsBack) {
   for (const Family family : models::all_families()) {
-    for (const char* const scheme :
-         {"pre", "siamese", "post", "span", "hc(streams=2)", "attn_res", "lambda", "denseformer"}) {
+    for (const std::string& scheme : models::schemes_of(family)) {
       const Case of(scheme, family);
       std::string last;
       const Analysis analysis =
@@ -341,6 +343,35 @@ TEST(Analyze, LeavesOutAllRangesWhereAsked) {
   EXPECT_EQ(all.ranges.back().first, 0);
   EXPECT_EQ(all.ranges.back().blocks, 3);
   for (size_t i = 0; i < some.ranges.size(); ++i) EXPECT_EQ(all.ranges[i].loss, some.ranges[i].loss);
+}
+
+TEST(Analyze, CutsStreamsAtEverySiteWhereAsked) {
+  const Case of("siamese");
+  const runs::AnalysisRecord some = analyze(*of.model, of.config, of.samples, {.samples = 2}).record;
+  const runs::AnalysisRecord all = analyze(*of.model, of.config, of.samples, {.samples = 2, .all_sites = true}).record;
+  for (size_t place = 0; place < 7; ++place) {
+    for (size_t k = 0; k < 2; ++k) {
+      const runs::StreamAnalysis &few = some.places[place].streams[k], &more = all.places[place].streams[k];
+      EXPECT_EQ(std::isfinite(few.loss_zeroed), place % 2 == 0) << place;
+      EXPECT_TRUE(std::isfinite(more.loss_zeroed)) << place;
+      EXPECT_EQ(std::isfinite(more.loss_frozen), place < 6) << place;
+      EXPECT_TRUE(place % 2 == 1 || few.loss_zeroed == more.loss_zeroed) << place;
+    }
+  }
+}
+
+TEST(Analyze, NamesTheTokensOfTheLargestValues) {
+  data::DataConfig data;
+  data.source = data::Source::text;
+  runs::AnalysisRecord record;
+  record.peaks = {{.token = 'h'}, {.token = '\n'}, {.token = -1}};
+  name_tokens(record, *words_of_source(data));
+  EXPECT_EQ(record.peaks[0].text, "h");
+  EXPECT_EQ(record.peaks[1].text, "\n");
+  EXPECT_EQ(record.peaks[2].text, "");  // of an image
+  record.peaks[0].text = "";
+  name_tokens(record, *words_of_ids());
+  EXPECT_EQ(record.peaks[0].text, "");  // numbers are no text
 }
 
 TEST(Analyze, RefusesAModelThatDiverged) {

@@ -1,8 +1,10 @@
 // What is seen at every place, against a direct computation on a small model.
 #include "siamese/eval/look.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
+#include <map>
 #include <set>
 
 #include "tests/eval/analysis_cases.h"
@@ -24,6 +26,20 @@ class LeavesOutFrom : public models::Intervention {
  private:
   size_t first_;
 };
+
+// What each branch gave, site by site.
+class BranchOutputs : public residual::Recorder {
+ public:
+  void stream(const residual::Site&, const std::string&, const at::Tensor&, const at::Tensor&) override {}
+  void branch(const residual::Site&, const at::Tensor&, const at::Tensor& output) override {
+    list.push_back(output.detach().to(at::kDouble));
+  }
+  std::vector<at::Tensor> list;
+};
+
+double mean_cosine(const at::Tensor& x, const at::Tensor& y) {
+  return ((x * y).sum(-1) / (x.norm(2, -1) * y.norm(2, -1))).mean().item<double>();
+}
 
 // Element by element, in double.
 void expect_statistics(const runs::ValueStatistics& got, const at::Tensor& values, const std::string& what) {
@@ -67,6 +83,9 @@ TEST(Look, SeesTheStreamsAndBranches) {
     Hooks hooks;
     hooks.see_input = [&](const residual::Site&, const at::Tensor& input) { return inputs.emplace_back(input); };
     of.loss(&hooks);
+    BranchOutputs outputs;
+    of.model->losses(of.batch.inputs, {.stack = {.recorder = &outputs}});
+    ASSERT_EQ(outputs.list.size(), 6U);
     double largest = 0;
     for (size_t i = 0; i < places.size(); ++i) {
       const runs::PlaceAnalysis& place = record.places[i];
@@ -77,17 +96,22 @@ TEST(Look, SeesTheStreamsAndBranches) {
         EXPECT_EQ(place.streams[k].name, places[i].list[k].name);
         expect_statistics(place.streams[k].values, x, std::string(scheme) + std::to_string(i));
         largest = std::max(largest, testing::largest(x));
+        const double token_mean = (x.mean(1).square().sum(-1) / x.square().sum(-1).mean(1)).mean().item<double>();
+        EXPECT_NEAR(place.streams[k].token_mean, token_mean, 1e-5) << scheme << i;
+        if (i == 6) {
+          EXPECT_TRUE(std::isnan(place.streams[k].branch_cosine)) << scheme;  // no branch comes after the close
+        } else {
+          EXPECT_NEAR(place.streams[k].branch_cosine, mean_cosine(x, outputs.list[i]), 1e-5) << scheme << i;
+        }
         if (i == 6 || k >= places[i + 1].list.size()) continue;
         if (places[i + 1].list[k].name != places[i].list[k].name) continue;
         const at::Tensor y = places[i + 1][k].to(at::kDouble);
-        const at::Tensor cosine = (x * y).sum(-1) / (x.norm(2, -1) * y.norm(2, -1));
-        EXPECT_NEAR(place.streams[k].next_cosine, cosine.mean().item<double>(), 1e-5) << scheme << i;
+        EXPECT_NEAR(place.streams[k].next_cosine, mean_cosine(x, y), 1e-5) << scheme << i;
       }
       if (places[i].list.size() > 1) {
         const at::Tensor x = places[i][0].to(at::kDouble), y = places[i][1].to(at::kDouble);
-        const at::Tensor cosine = (x * y).sum(-1) / (x.norm(2, -1) * y.norm(2, -1));
         ASSERT_FALSE(place.pairs.empty());
-        EXPECT_NEAR(place.pairs[0].cosine, cosine.mean().item<double>(), 1e-5);
+        EXPECT_NEAR(place.pairs[0].cosine, mean_cosine(x, y), 1e-5);
       }
       EXPECT_EQ(place.branch.has_value(), i < 6);
       if (i == 6) continue;
@@ -111,6 +135,109 @@ TEST(Look, SeesTheStreamsAndBranches) {
     }
     EXPECT_EQ(peak.token, of.batch.given.tokens[peak.sample][peak.position].item<int64_t>());
   }
+}
+
+// The largest of everything at once: of all places, streams, samples, positions and channels, whatever piece or stream
+// they came with.
+TEST(Look, PeaksAreTheLargestOfEverything) {
+  for (const char* const scheme : {"siamese", "pre", "attn_res(block=1)", "span"}) {
+    Case of(scheme);
+    {  // most of them in one stream of one place, as massive activations are
+      const at::NoGradGuard no_grad;
+      of.model->parameters().find("blocks.1.ffn.out.weight")->value.select(0, 3).mul_(40);
+    }
+    const runs::AnalysisRecord record = looked(of, 48);
+    struct Value {
+      double value;
+      std::array<int64_t, 4> at;  // place, sample, position, channel
+    };
+    std::vector<Value> all;
+    const auto places = of.streams();
+    for (size_t place = 0; place < places.size(); ++place) {
+      for (const residual::Stream& stream : places[place].list) {
+        bool carried = false;
+        if (place > 0) {
+          for (const residual::Stream& earlier : places[place - 1].list) {
+            carried = carried || at::equal(earlier.value, stream.value);
+          }
+        }
+        if (carried) continue;
+        const at::Tensor x = stream.value.to(at::kDouble).contiguous();
+        const int64_t tokens = x.size(1), width = x.size(2);
+        for (int64_t i = 0; i < x.numel(); ++i) {
+          all.push_back({x.const_data_ptr<double>()[i],
+                         {static_cast<int64_t>(place), i / width / tokens, i / width % tokens, i % width}});
+        }
+      }
+    }
+    std::sort(all.begin(), all.end(),
+              [](const Value& a, const Value& b) { return std::abs(a.value) > std::abs(b.value); });
+    ASSERT_EQ(record.peaks.size(), kMostPeaks);
+    std::map<std::pair<int64_t, std::string>, int> of_one;
+    for (size_t i = 0; i < kMostPeaks; ++i) {
+      const runs::PeakAnalysis& peak = record.peaks[i];
+      EXPECT_NEAR(peak.value, all[i].value, 1e-4 * std::abs(all[i].value)) << scheme << i;
+      const std::array<int64_t, 4> at = {peak.place, peak.sample, peak.position, peak.channel};
+      const bool found = std::any_of(all.begin(), all.begin() + kMostPeaks + 2,  // two that are nearly equal may swap
+                                     [&](const Value& one) { return one.at == at; });
+      EXPECT_TRUE(found) << scheme << i;
+      ++of_one[{peak.place, peak.stream}];
+    }
+    int most = 0;
+    for (const auto& [where, count] : of_one) most = std::max(most, count);
+    EXPECT_GT(most, 10) << scheme;
+  }
+}
+
+// [places, positions] and [places, places], cell by cell.
+TEST(Look, ArraysHoldTheNormsAndTheLikenessOfPlaces) {
+  const Case of("siamese");
+  Look look(*of.model);
+  look.add(GivenBatch(*of.model, of.samples.batch(0, 1)), 1000, 0);
+  look.add(GivenBatch(*of.model, of.samples.batch(1, 3)), 1000, 1);
+  std::map<std::string, at::Tensor> arrays;
+  for (const models::NamedTensor& tensor : look.tensors()) arrays[tensor.name] = tensor.value;
+  const auto places = of.streams();
+  const at::NoGradGuard no_grad;
+  std::vector<at::Tensor> states;
+  for (size_t place = 0; place < 7; ++place) {
+    for (const residual::Stream& stream : places[place].list) {
+      const at::Tensor expected = stream.value.to(at::kDouble).norm(2, -1).mean(0),
+                       &norms = arrays.at("stream/" + stream.name + "/norm");
+      ASSERT_EQ(norms.sizes(), (at::IntArrayRef{7, of.config.context}));
+      EXPECT_LT(testing::largest(norms[static_cast<int64_t>(place)].to(at::kDouble) - expected), 1e-4) << place;
+    }
+    states.push_back(counted_rows(of.model->stack().topology().lens(places[place])));
+  }
+  const at::Tensor &cosines = arrays.at("similarity/cosine"), &cka = arrays.at("similarity/cka");
+  for (size_t i = 0; i < 7; ++i) {
+    for (size_t j = 0; j < 7; ++j) {
+      const auto row = static_cast<int64_t>(i), column = static_cast<int64_t>(j);
+      EXPECT_NEAR(cosines[row][column].item<double>(), mean_cosine(states[i], states[j]), 1e-5) << i << j;
+      const at::Tensor x = states[i] - states[i].mean(0, true), y = states[j] - states[j].mean(0, true);
+      const double alike = (x.t().mm(y).square().sum() / (x.t().mm(x).norm() * y.t().mm(y).norm())).item<double>();
+      EXPECT_NEAR(cka[row][column].item<double>(), alike, 1e-5) << i << j;
+    }
+  }
+  EXPECT_LT(cosines[0][6].item<double>(), 0.99);
+}
+
+TEST(Look, EffectiveDepthIsWhereTheLensStaysNear) {
+  const auto depth_of = [](const std::vector<double>& apart, bool images) {
+    std::vector<runs::PlaceAnalysis> places;
+    for (const double one : apart) (images ? places.emplace_back().lens.distance : places.emplace_back().lens.kl) = one;
+    return effective_depth(places);
+  };
+  EXPECT_EQ(depth_of({3, 5, 0.4, 0.6, 0.5, 0}, false), 4);  // near at 2, but it does not stay
+  EXPECT_EQ(depth_of({3, 5, 4, 2, 1, 0}, false), 5);
+  EXPECT_EQ(depth_of({3, 0.2, 0}, true), 1);
+  EXPECT_EQ(depth_of({0, 0, 0}, false), 0);
+  EXPECT_TRUE(std::isnan(depth_of({1, std::nan(""), 0}, false)));
+  EXPECT_TRUE(std::isnan(depth_of({}, false)));
+  const Case of("pre");
+  const runs::AnalysisRecord record = looked(of, 4000);
+  EXPECT_GT(record.effective_depth, 0);
+  EXPECT_EQ(record.effective_depth, effective_depth(record.places));
 }
 
 // Token by token, in double.

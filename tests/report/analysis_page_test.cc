@@ -72,7 +72,27 @@ TEST(AnalysisPage, HoldsTheNumbersByDepth) {
   EXPECT_EQ(chart_of(data, "Blocks left out")["panels"][0][0]["y"], (json{4.5}));
   EXPECT_EQ(data["analyses"][0]["sites"][1]["streams"], (json{"X", "Y"}));
   EXPECT_EQ(data["analyses"][0]["changed_loss"], 2.5);
+  EXPECT_TRUE(data["analyses"][0]["effective_depth"].is_null());
   EXPECT_THROW(chart_of(data, "Mixing"), std::runtime_error);  // measured by none
+}
+
+TEST(AnalysisPage, SaysHowMuchOfTheDepthIsUsed) {
+  runs::AnalysisRecord record = analysis("siamese", {"X", "Y"});
+  EXPECT_THROW(chart_of(data_of(analysis_page({{record}})), "Cosine of the branch with the stream"),
+               std::runtime_error);
+  EXPECT_EQ(analysis_summary(record).find("effective depth"), std::string::npos);
+  for (size_t i = 0; i < 2; ++i) record.places[i].streams[1].branch_cosine = 0.25 - static_cast<double>(i);
+  record.effective_depth = 1;
+  record.peaks = {{.stream = "X", .token = 7, .text = "the"}};
+  const json data = data_of(analysis_page({{record}}));
+  EXPECT_EQ(chart_of(data, "Cosine of the branch with the stream")["panels"][0],
+            (json{{{"name", "Y"}, {"x", {0, 1}}, {"y", {0.25, -0.75}}}}));
+  EXPECT_EQ(data["analyses"][0]["effective_depth"], 1);
+  EXPECT_EQ(data["analyses"][0]["peaks"][0]["text"], "the");
+  EXPECT_NE(analysis_summary(record).find("effective depth: 1 of 2 sites\n"), std::string::npos);
+  EXPECT_NE(analysis_summary(record).find("12.5 % of tokens"), std::string::npos);
+  record.family = "vit";
+  EXPECT_NE(analysis_summary(record).find("12.5 % of images"), std::string::npos);
 }
 
 // What a changed loss is to be held against: that of the same samples, not that of all.
@@ -213,6 +233,7 @@ TEST(AnalysisPage, WeightsOverAGrowingNumberOfStreamsAreScaledByRow) {
 
 TEST(AnalysisPage, NamesStayText) {
   runs::AnalysisRecord hostile = analysis("</script><script>alert(1)</script>", {"<img src=x>\x1b[2J\xff"});
+  hostile.peaks = {{.stream = "h", .value = 3, .token = 7, .text = "</script><img src=x>\x1b[2J\xff"}};
   const std::string page = analysis_page({{hostile}});
   EXPECT_EQ(page.find("<script>alert"), std::string::npos);
   EXPECT_EQ(page.find("<img"), std::string::npos);

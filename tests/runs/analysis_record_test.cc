@@ -15,13 +15,16 @@ AnalysisRecord some_analysis() {
   PlaceAnalysis& place = record.places.emplace_back();
   place.kind = "attention";
   place.streams = {{.name = "X", .values = {.norm = 3, .rms = 1, .max = 9, .kurtosis = 2.5}, .gradient = 0.5}};
+  place.streams[0].branch_cosine = -0.125;
   place.streams[0].lens = {.agreement = 0.25, .kl = 1.5, .distance = kNone, .loss = 4};
   place.pairs = {{"X", "Y", -0.5}};
   place.branch = BranchAnalysis{.input = {.rms = 1}, .output = {.rms = 2}, .loss_without = 3};
   record.places.push_back({.index = 1, .block = 1, .kind = "close"});
   record.made_by = AnalysisMaker{.build = {"0.2.0", "abc", "", "2.13.0"}, .cpu = "Zen", .threads = 2, .command = "c"};
   record.ranges = {{0, 1, 2.75}};
-  record.peaks = {{.place = 1, .stream = "X", .value = -9, .sample = 1, .position = 2, .channel = 3, .token = 4}};
+  record.peaks = {
+      {.place = 1, .stream = "X", .value = -9, .sample = 1, .position = 2, .channel = 3, .token = 4, .text = "\n"}};
+  record.effective_depth = 1;
   return record;
 }
 
@@ -35,20 +38,40 @@ TEST(AnalysisRecord, IsReadAsItWasWritten) {
   EXPECT_EQ(read.places[0].branch->loss_without, 3);
   EXPECT_FALSE(read.places[1].branch);
   EXPECT_EQ(read.peaks[0].token, 4);
+  EXPECT_EQ(read.peaks[0].text, "\n");
+  EXPECT_EQ(read.places[0].streams[0].branch_cosine, -0.125);
+  EXPECT_EQ(read.effective_depth, 1);
   EXPECT_EQ(nlohmann::json::parse(text)["schema"], kAnalysisSchema);
 }
 
-// Schema 1 did not say who made it.
-TEST(AnalysisRecord, TheSchemaBeforeIsRead) {
+// Schema 2 had no cosine of the branch, no effective depth and no text of a token; schema 1 did not say who made it.
+TEST(AnalysisRecord, TheSchemasBeforeAreRead) {
   auto object = nlohmann::ordered_json::parse(to_json(some_analysis()));
   EXPECT_EQ(read_analysis(object.dump(), "here").made_by->build.libtorch, "2.13.0");
+  object["schema"] = 2;
+  object.erase("effective_depth");
+  object["places"][0]["streams"][0].erase("branch_cosine");
+  object["peaks"][0].erase("text");
+  AnalysisRecord read = read_analysis(object.dump(), "here");
+  EXPECT_TRUE(read.made_by);
+  EXPECT_TRUE(std::isnan(read.effective_depth));
+  EXPECT_TRUE(std::isnan(read.places[0].streams[0].branch_cosine));
+  EXPECT_EQ(read.peaks[0].text, "");
+  auto spoiled = object;
+  spoiled["places"] = 3;
+  expect_said(error_of([&] { read_analysis(spoiled.dump(), "here"); }), "places: expected a list");
+  spoiled["places"] = {3};
+  expect_said(error_of([&] { read_analysis(spoiled.dump(), "here"); }), "places[0]");
+  auto newer = nlohmann::ordered_json::parse(to_json(some_analysis()));  // a file of this schema has them all
+  newer["places"][0]["streams"][0].erase("branch_cosine");
+  expect_said(error_of([&] { read_analysis(newer.dump(), "here"); }), "branch_cosine");
   object["schema"] = 1;
   object.erase("made_by");
-  const AnalysisRecord read = read_analysis(object.dump(), "here");
+  read = read_analysis(object.dump(), "here");
   EXPECT_FALSE(read.made_by);
   EXPECT_EQ(read.peaks[0].token, 4);
   const auto again = nlohmann::json::parse(to_json(read));
-  EXPECT_EQ(again["schema"], 2);
+  EXPECT_EQ(again["schema"], 3);
   EXPECT_TRUE(again["made_by"].is_null());
 }
 
@@ -58,7 +81,7 @@ TEST(AnalysisRecord, AWrongOneIsNamed) {
     spoil(object);
     return error_of([&] { read_analysis(object.dump(), "a.json"); });
   };
-  expect_said(said([](auto& object) { object["schema"] = 3; }), "a.json: schema: expected 1 to 2");
+  expect_said(said([](auto& object) { object["schema"] = 4; }), "a.json: schema: expected 1 to 3");
   expect_said(said([](auto& object) { object.erase("made_by"); }), "made_by");
   expect_said(said([](auto& object) { object["made_by"]["started"] = ""; }), "made_by: unknown key 'started'");
   expect_said(said([](auto& object) { object["kind"] = "run"; }), "kind: expected 'analysis'");

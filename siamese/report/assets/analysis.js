@@ -70,6 +70,13 @@ function maps(list) {
   return list.map((map) => depthMap(map, ANALYSES.map((analysis) => (SEVERAL ? panelTitle(analysis) : "")), ANALYSES.map(axisNames)));
 }
 
+// As a program would write it, so that a line break and a space are seen; on its own, so that what turns the direction of
+// writing turns nothing else.
+function tokenText(peak) {
+  if (peak.token < 0) return MISSING;
+  return peak.text ? [String(peak.token), " ", el("bdi", {}, el("code", {}, JSON.stringify(peak.text)))] : String(peak.token);
+}
+
 function peakTable(analysis) {
   const number = (text) => el("td", { class: "num" }, text);
   const head = ["Value", "Stream", "Where", "Sample", "Position", "Channel", "Token", "Loss unchanged", "at mean", "at zero"];
@@ -80,7 +87,7 @@ function peakTable(analysis) {
       el("thead", {}, el("tr", {}, head.map((name) => el("th", { scope: "col", class: name === "Stream" || name === "Where" ? null : "num" }, name)))),
       el("tbody", {}, analysis.peaks.map((peak) => el("tr", {}, number(formatNumber(peak.value)), el("td", {}, el("code", {}, peak.stream)),
         el("td", {}, siteTitle(analysis)(peak.place)), number(String(peak.sample)), number(String(peak.position)), number(String(peak.channel)),
-        number(peak.token < 0 ? MISSING : String(peak.token)), number(isNumber(peak.loss_mean) ? formatLoss(analysis.changed_loss) : MISSING), number(formatLoss(peak.loss_mean)), number(formatLoss(peak.loss_zero))))))) : emptyNote("None."));
+        el("td", { class: "num" }, tokenText(peak)), number(isNumber(peak.loss_mean) ? formatLoss(analysis.changed_loss) : MISSING), number(formatLoss(peak.loss_mean)), number(formatLoss(peak.loss_zero))))))) : emptyNote("None."));
 }
 
 function facts(analysis) {
@@ -91,7 +98,8 @@ function facts(analysis) {
       fact("Step", formatCount(analysis.step)), fact("Parameters", formatShort(analysis.parameters)),
       fact("Blocks", formatCount(analysis.blocks)), fact("Samples", formatCount(analysis.samples)),
       fact(analysis.family === "lm" || analysis.family === "moe" ? "Tokens read by lenses" : "Samples read by lenses", formatCount(analysis.lens_tokens)),
-      fact("Samples of changed passes", formatCount(analysis.changed_samples)), fact("Their loss, nothing changed", formatLoss(analysis.changed_loss))),
+      fact("Samples of changed passes", formatCount(analysis.changed_samples)), fact("Their loss, nothing changed", formatLoss(analysis.changed_loss)),
+      isNumber(analysis.effective_depth) ? fact("Effective depth, in sites", `${formatCount(analysis.effective_depth)} of ${formatCount(2 * analysis.blocks)}`) : null),
     madeBy(analysis.made_by));
 }
 

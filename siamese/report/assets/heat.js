@@ -73,7 +73,7 @@ function createHeat(spec) {
     plot.setAttribute("aria-label", `${spec.title}: ${plural(sites.length, "site")} at ${plural(steps.length, "recorded step")}, from ${formatNumber(range[0], 3)} to ${formatNumber(range[1], 3)}. Arrow keys read cells.`);
     const ends = [formatNumber(range[0], 3), formatNumber(range[1], 3) + (log ? ", log scale" : "")];
     view.about = { title: [spec.title, content.what].filter(Boolean).join(": "), lead: spec.lead || content.note, scale: ends };
-    scale.replaceChildren(el("span", {}, ends[0]), el("span", { class: "heat-ramp live", style: `background:linear-gradient(to right, ${RAMP.map((color) => `rgb(${color.join(",")})`).join(",")})` }),
+    scale.replaceChildren(content.what ? el("span", { class: "print-only" }, content.what) : "", el("span", {}, ends[0]), el("span", { class: "heat-ramp live", style: `background:linear-gradient(to right, ${RAMP.map((color) => `rgb(${color.join(",")})`).join(",")})` }),
       el("span", {}, ends[1]), ...(content.note ? [el("span", {}, content.note)] : []));
   }
 
