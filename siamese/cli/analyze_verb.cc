@@ -22,6 +22,7 @@
 #include "siamese/io/run_dir.h"
 #include "siamese/report/analysis_page.h"
 #include "siamese/report/page.h"
+#include "siamese/runs/same_run.h"
 #include "siamese/train/checkpoint.h"
 #include "siamese/train/device.h"
 #include "siamese/train/provenance.h"
@@ -86,6 +87,7 @@ report::DrawnAnalysis analyze_run(const std::string& run, const Arguments& argum
                                                {"data.", "engine."}, "keys of data and engine");
   train::apply_engine(config.engine);
   warn_of_slow_precision(config.engine);
+  const runs::SameRun same(io::resolve_checkpoint(run));
   const train::LoadedModel loaded =
       train::load_model(run, train::Weights::trained, at::kFloat, 0, train::device_of(config.engine));
   const auto held_out = data::open_held_out(config.data, train::sample_shape(loaded.config.model));
@@ -99,12 +101,22 @@ report::DrawnAnalysis analyze_run(const std::string& run, const Arguments& argum
   analysis.record.run = loaded.checkpoint.string();
   analysis.record.step = loaded.step;
   analysis.record.made_by = maker(config.engine, loaded.step);
+  same.check();
   io::make_directory(folder);
   io::remove_leftovers(folder);
   models::save_tensors(folder / runs::kAnalysisTensors, analysis.tensors, {});
   report::DrawnAnalysis drawn{std::move(analysis.record), runs::read_analysis_arrays(folder)};
   report::write_analysis_page(folder / runs::kAnalysisPage, {drawn});
   io::write_file_atomic(folder / runs::kAnalysisFile, runs::to_json(drawn.record));  // the last: all is there
+  try {
+    same.check();
+  } catch (const DataError&) {
+    for (const auto name : {runs::kAnalysisFile, runs::kAnalysisTensors, runs::kAnalysisPage}) {
+      std::error_code ignored;
+      fs::remove(folder / name, ignored);
+    }
+    same.check(folder);
+  }
   return drawn;
 }
 
