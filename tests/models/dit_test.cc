@@ -1,7 +1,10 @@
 #include "siamese/models/dit.h"
 
+#include "tests/models/backward_nodes.h"
 #include "tests/models/small_families.h"
 #include "tests/models/written_out.h"
+
+#include "siamese/ops/operand.h"
 
 namespace siamese::models {
 namespace dit_test {
@@ -124,6 +127,25 @@ TEST(Dit, NoiseTimestepsAndHiddenLabelsBelongToThePositionOfASample) {
   LossOptions asked = options;
   asked.training = false;
   EXPECT_NE(model->losses(all, asked).loss.item<double>(), model->losses(all, options).loss.item<double>());
+}
+
+// As of a vit: multiplied before the pass, a gate would be a product at every site.
+TEST(Dit, TheGateIsPartOfTheJunctionInBothPrecisions) {
+  for (const std::string scheme : {"pre", "siamese"}) {
+    for (const auto precision : {ops::Precision::float32, ops::Precision::bfloat16}) {
+      const ops::PrecisionGuard guard(precision);
+      std::vector<size_t> products;
+      for (const int64_t blocks : {1, 3}) {
+        ModelConfig config = small_family(Family::dit, scheme);
+        config.blocks = blocks;
+        resolve(config, {});
+        const auto model = make_small(config, 1);
+        const auto nodes = nodes_below(model->losses(family_inputs(config, 3, 4), family_options(config, 3)).objective);
+        products.push_back(nodes.count("MulBackward0"));
+      }
+      EXPECT_EQ(products[0], products[1]) << scheme;
+    }
+  }
 }
 
 TEST(Dit, XlTwoHasThePublishedNumberOfParameters) {
