@@ -170,6 +170,7 @@ int evaluate_tasks(const train::LoadedModel& loaded, const TaskArguments& argume
   record.step = loaded.step;
   record.averaged = averaged;
   for (const eval::TaskSet& set : tasks.sets()) {
+    if (leads) same.check();
     auto task = eval::evaluate_task(*lm, tasks, set, folder, progress, group);
     progress.clear();
     if (!task && !leads) return 0;

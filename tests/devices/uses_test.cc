@@ -115,6 +115,7 @@ TEST_F(Uses, Tasks) {
     train(family, {"data.source=random", "model.vocab=19"});
     const auto asked = [&](const LoadedModel& loaded, const std::string& kept) {
       eval::TaskObserver quiet;
+      std::filesystem::create_directories(folder_ / (family + kept));
       const auto record = eval::evaluate_task(dynamic_cast<const models::LanguageModel&>(*loaded.model), tasks,
                                               tasks.sets().front(), folder_ / (family + kept), quiet);
       EXPECT_TRUE(record);
