@@ -1,6 +1,7 @@
 // What autograd would run for a tensor, for tests of what became part of another op.
 #pragma once
 
+#include <algorithm>
 #include <set>
 #include <string>
 #include <vector>
