@@ -209,8 +209,11 @@ class Lab:
         done = self.run(home, arguments, log=str(log), **shim)
         if done.code != 0:
             raise SystemExit(f"siamese {' '.join(arguments)}: exit code {done.code}: {done.error}")
-        found = [line.split(" ", 2)[1:] for line in log.read_text().splitlines()] if log.exists() else []
-        return [(name, path) for name, path in found]
+        found: dict[int, tuple[str, str]] = {}  # of several processes each counts its own: the first to come there
+        for line in log.read_text().splitlines() if log.exists() else []:
+            number, name, path = line.split(" ", 2)
+            found.setdefault(int(number), (name, path))
+        return [found[number] for number in sorted(found)]
 
     def share_time(self, attacks: int) -> None:
         """The next of so many attacks that are left gets its part of the time."""

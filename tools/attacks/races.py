@@ -103,7 +103,8 @@ def over_a_reader(name: str, reader: list[str], over: list[str], of: str = "fini
 
 # Those that broke once, and one of the others.
 SHORT = ("train / train", "train / train in another PID namespace", "resume / resume", "train --overwrite / report",
-         "convert / convert", "upcycle / upcycle")  # fmt: skip
+         "convert / convert", "upcycle / upcycle", "analyze / train --overwrite",
+         "eval --tasks / train --overwrite")  # fmt: skip
 
 
 def both(lab: Lab, home: Path, race: Race, number: int) -> tuple[Done, Done]:
