@@ -121,6 +121,10 @@ report::DrawnAnalysis analyze_run(const std::string& run, const Arguments& argum
 }
 
 report::DrawnAnalysis read_drawn(const fs::path& folder) {
+  if (!is_there(folder / runs::kAnalysisTensors)) {
+    std::fprintf(stderr, "siamese: %s: is missing; the page does without what it held\n",
+                 printable((folder / runs::kAnalysisTensors).string()).c_str());
+  }
   return {runs::read_analysis_file(folder), runs::read_analysis_arrays(folder)};
 }
 

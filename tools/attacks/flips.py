@@ -82,7 +82,7 @@ def damages(lab: Lab, home: Path, below: str, *about: str, most: int = 24) -> li
         losses = [
             Damage(name, "cut in half", lambda path, half=half: path.write_bytes(path.read_bytes()[:half]), [path.name]),
             Damage(name, "emptied", lambda path: path.write_bytes(b""), [path.name]),
-            Damage(name, "deleted", lambda path: path.unlink(), [path.name, "no checkpoint"]),
+            Damage(name, "deleted", lambda path: path.unlink(), [path.name, "no checkpoint", "incomplete checkpoint"]),
         ]
         found += [] if lab.short else losses
     return found
@@ -244,7 +244,7 @@ def sharded_trials(lab: Lab) -> list:
     if shutil.which("mpirun") is None or not (lab.binary.parent / "libsiamese_mpi.so").exists():
         lab.notes.append("flips: shards skipped, no MPI here")
         return []
-    names = ("of-00002.safetensors", "index.json", "trainer.json")
+    names = ("of-00002.safetensors", "index.json")
     return reader_trials(lab, "sharded", [LONGER, *READERS[:2]], "run/step6", names, 1)
 
 

@@ -11,7 +11,8 @@ from .held import Held
 from .lab import Done, Lab, bad_manners, differences, finish, records, snapshot
 from .verbs import plant
 from .worlds import (
-    ANALYZE, CONVERT, FROM_TOKENS, OTHER, PREPARE, PROBE, RESUME, SAMPLE, SWEEP_HERE, TASKS, TOKENIZER, TRAIN, UPCYCLE, copy, world,
+    ANALYZE, CONVERT, FROM_TOKENS, OTHER, PREPARE, PROBE, RESUME, SAMPLE, SWEEP_HERE, TASKS, TOKENIZER, TRAIN, UPCYCLE,
+    copy, world,
 )  # fmt: skip
 
 BLOCKED = 20.0  # seconds after which the second command is taken to wait for the first; decides nothing but the order

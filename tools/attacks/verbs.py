@@ -6,7 +6,8 @@ from pathlib import Path
 
 from .lab import Lab, differences, snapshot
 from .worlds import (
-    ANALYZE, COMPARE, CONVERT, EVENTS, LONGER, PREPARE, PROBE, RESUME, SAMPLE, SWEEP_HERE, TABLES, TASKS, TOKENIZER, TRAIN, UPCYCLE,
+    ANALYZE, COMPARE, CONVERT, EVENTS, LONGER, PREPARE, PROBE, RESUME, SAMPLE, SWEEP_HERE, TABLES, TASKS, TOKENIZER,
+    TRAIN, UPCYCLE,
     copy, world,
 )  # fmt: skip
 

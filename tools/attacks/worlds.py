@@ -35,7 +35,7 @@ PREPARE = ["prepare", "texts", "--tokenizer", "tokenizer.json", "--out", "prepar
            "--shard-tokens", "700", "--threads", "1"]  # fmt: skip
 TASKS = ["eval", "run", "--tasks", "sets", "--json"]
 
-RANKS = ("mpirun", "--allow-run-as-root", "--oversubscribe", "-n", "2")
+RANKS = ("mpirun", "--allow-run-as-root", "--oversubscribe", "--bind-to", "none", "-n", "2")
 NO_DATA = [text for text in TINY if not text.startswith(("data.", "eval.problems"))]  # of whatever family and source
 PREPARED = ["data.source=tokens", "data.train=[prepared/train]", "data.val=[prepared/val]", "model.vocab=270"]
 FROM_TOKENS = ["train", CONFIG, *NO_DATA, *PREPARED, "train.tensorboard=true", "--quiet", "--out", "run"]
@@ -144,14 +144,15 @@ def world(lab: Lab, name: str) -> Path:
         "other": lambda home: must(lab, home, [*OTHER, "--out", "run"]),
         "converted": lambda home: after("finished", home, [*CONVERT, "out"]),
         "upcycled": lambda home: after("finished", home, UPCYCLE),
-        "two": lambda home: after("finished", home, [*OTHER, "--out", "other"], ["analyze", "other", "--samples", "2"], ANALYZE),
+        "two": lambda home: after("finished", home, [*OTHER, "--out", "other"],
+                                  ["analyze", "other", "--samples", "2"], ANALYZE),
         "plan": plan,
         "swept": lambda home: (plan(home), must(lab, home, SWEEP_HERE)),
         "half swept": lambda home: (plan(home), kill_at(lab, home, SWEEP_HERE, fifth_line)),
         "dit": drawing,
         "texts": speaking,
         "half prepared": lambda home: (after("texts", home), stop_at(lab, home, PREPARE, "/prepared/tokenizer.json")),
-        "sharded": lambda home: must(lab, home, [*TRAIN, "--out", "run"], RANKS),
+        "sharded": lambda home: must(lab, home, [*TRAIN, "train.micro_batch=2", "--out", "run"], RANKS),
         "spoken": lambda home: after("texts", home, PREPARE, FROM_TOKENS),
         "asked": lambda home: after("spoken", home, TASKS),
         "half tokens": lambda home: (after("texts", home, PREPARE), kill_at(lab, home, FROM_TOKENS, fifth_line)),
