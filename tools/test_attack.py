@@ -13,8 +13,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from attacks import lab as ground  # noqa: E402
 from attacks.flips import verdict  # noqa: E402
+from attacks.held import Held  # noqa: E402
 from attacks.lab import Done, bad_manners, differences, snapshot  # noqa: E402
-from attacks.races import Held  # noqa: E402
 
 # Stands for the binary: three calls that change a file, one that reads, and calls elsewhere that do not count.
 PROGRAM = """

@@ -23,6 +23,7 @@
 #include "siamese/models/lm.h"
 #include "siamese/report/analysis_page.h"
 #include "siamese/report/page.h"
+#include "siamese/runs/same_run.h"
 #include "siamese/train/checkpoint.h"
 #include "siamese/train/device.h"
 #include "siamese/train/provenance.h"
@@ -88,6 +89,7 @@ report::DrawnAnalysis analyze_run(const std::string& run, const Arguments& argum
                                                {"data.", "engine."}, "keys of data and engine");
   train::apply_engine(config.engine);
   warn_of_slow_precision(config.engine);
+  const runs::SameRun same(io::resolve_checkpoint(run));
   const train::LoadedModel loaded =
       train::load_model(run, train::Weights::trained, at::kFloat, 0, train::device_of(config.engine));
   const bool speaks = dynamic_cast<const models::LanguageModel*>(loaded.model.get()) != nullptr;
@@ -104,16 +106,30 @@ report::DrawnAnalysis analyze_run(const std::string& run, const Arguments& argum
   analysis.record.run = loaded.checkpoint.string();
   analysis.record.step = loaded.step;
   analysis.record.made_by = maker(config.engine, loaded.step);
+  same.check();
   io::make_directory(folder);
   io::remove_leftovers(folder);
   models::save_tensors(folder / runs::kAnalysisTensors, analysis.tensors, {});
   report::DrawnAnalysis drawn{std::move(analysis.record), runs::read_analysis_arrays(folder)};
   report::write_analysis_page(folder / runs::kAnalysisPage, {drawn});
   io::write_file_atomic(folder / runs::kAnalysisFile, runs::to_json(drawn.record));  // the last: all is there
+  try {
+    same.check();
+  } catch (const DataError&) {
+    for (const auto name : {runs::kAnalysisFile, runs::kAnalysisTensors, runs::kAnalysisPage}) {
+      std::error_code ignored;
+      fs::remove(folder / name, ignored);
+    }
+    same.check(folder);
+  }
   return drawn;
 }
 
 report::DrawnAnalysis read_drawn(const fs::path& folder) {
+  if (!is_there(folder / runs::kAnalysisTensors)) {
+    std::fprintf(stderr, "siamese: %s: is missing; the page does without what it held\n",
+                 printable((folder / runs::kAnalysisTensors).string()).c_str());
+  }
   return {runs::read_analysis_file(folder), runs::read_analysis_arrays(folder)};
 }
 

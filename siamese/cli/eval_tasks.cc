@@ -22,6 +22,7 @@
 #include "siamese/io/json_lines.h"
 #include "siamese/io/run_dir.h"
 #include "siamese/runs/eval_record.h"
+#include "siamese/runs/same_run.h"
 
 namespace siamese::cli {
 namespace {
@@ -156,9 +157,11 @@ int evaluate_tasks(const train::LoadedModel& loaded, const TaskArguments& argume
   const bool leads = group == nullptr || group->leads();
   const fs::path folder = scores_folder(arguments, loaded.checkpoint);
   std::optional<io::DirectoryLock> lock;
+  const runs::SameRun same(loaded.checkpoint);
   if (leads) {
     io::make_directory(folder);
     lock.emplace(folder);
+    same.check(folder);
     ready();
   }
   catch_signals();
@@ -167,6 +170,7 @@ int evaluate_tasks(const train::LoadedModel& loaded, const TaskArguments& argume
   record.step = loaded.step;
   record.averaged = averaged;
   for (const eval::TaskSet& set : tasks.sets()) {
+    if (leads) same.check();
     auto task = eval::evaluate_task(*lm, tasks, set, folder, progress, group);
     progress.clear();
     if (!task && !leads) return 0;
@@ -180,7 +184,9 @@ int evaluate_tasks(const train::LoadedModel& loaded, const TaskArguments& argume
     }
     record.tasks.push_back(std::move(*task));
   }
-  if (leads) report_tasks(loaded, arguments, folder, record);
+  if (!leads) return 0;
+  same.check();
+  report_tasks(loaded, arguments, folder, record);
   return 0;
 }
 

@@ -12,6 +12,7 @@
 #include "siamese/base/path_kind.h"
 #include "siamese/base/random.h"
 #include "siamese/data/files.h"
+#include "siamese/io/aside.h"
 #include "siamese/io/atomic_file.h"
 #include "siamese/io/checksum.h"
 #include "siamese/io/directory_lock.h"
@@ -72,6 +73,10 @@ class Preparation {
       earlier_bytes_ += bytes_[manifest_.source];
       ++manifest_.source;
       manifest_.done_in_source = 0;
+      if (stopped_ && manifest_.source < files_.size()) {
+        note();
+        return manifest_;
+      }
     }
     for (const auto& side : sides_) side->finish();
     manifest_.complete = true;
@@ -116,17 +121,18 @@ class Preparation {
       }
       return;
     }
-    const auto entries = folder_entries(options_.out);
-    if (!entries.empty()) {
+    for (const fs::path& entry : folder_entries(options_.out)) {
+      const std::string name = entry.filename().string();
+      if (io::is_aside_name(name)) continue;  // a first manifest whose writer was killed
       throw UsageError(fmt::format("--out: expected an empty or new folder, got '{}' with {} and no manifest.json",
-                                   options_.out.string(), io::in_quotes(entries.front().filename().string())));
+                                   options_.out.string(), io::in_quotes(name)));
     }
     manifest_.request = request;
     manifest_.vocab = tokenizer_.size();
     note();
   }
 
-  // False when it was stopped.
+  // False when it was stopped before the end of the file.
   bool read_source(const fs::path& file) {
     DocumentReader reader(file, options_.documents);
     RawDocument raw;
@@ -145,10 +151,11 @@ class Preparation {
       encode_items();
       for (const Item& item : items_) write(item, file);
       manifest_.done_in_source += items_.size();
-      const bool stopped = observer_.stop();
+      stopped_ = observer_.stop();
       observer_.progressed(counts(reader.consumed()));
-      if (stopped || std::chrono::steady_clock::now() - noted_ > kNoteEvery) note();
-      if (stopped && more) return false;  // at the end of a file, the next one is begun first
+      const bool ends_here = stopped_ && more;
+      if (ends_here || std::chrono::steady_clock::now() - noted_ > kNoteEvery) note();
+      if (ends_here) return false;
     }
     return true;
   }
@@ -230,6 +237,7 @@ class Preparation {
   Manifest manifest_;
   std::array<std::unique_ptr<ShardWriter>, 2> sides_;
   std::vector<Item> items_;
+  bool stopped_ = false;
   std::chrono::steady_clock::time_point noted_;
 };
 

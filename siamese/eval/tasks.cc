@@ -20,7 +20,6 @@
 #include "siamese/eval/task_requests.h"
 #include "siamese/eval/task_shares.h"
 #include "siamese/eval/words.h"
-#include "siamese/io/atomic_file.h"
 #include "siamese/io/checksum.h"
 #include "siamese/io/json_lines.h"
 
@@ -34,7 +33,6 @@ class KeptScores {
  public:
   KeptScores(const fs::path& folder, const runs::ScoresHead& head) {
     if (folder.empty()) return;
-    io::make_directory(folder);
     const fs::path file = folder / scores_file_name(head.task);
     std::optional<runs::Scores> scores = runs::read_scores(file);
     const bool same = scores && scores->head == head;

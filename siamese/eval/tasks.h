@@ -51,9 +51,10 @@ class TaskObserver {
 };
 
 // What the model scores in one set; nullopt when the observer stopped it. With a `folder`, scores are kept there as
-// they are made and those that it has of the same weights, tokenizer and set are not made again.
-// `group`: ranks that share the requests; all of them call it, each with the same weights, and get the same, to the bit
-// what one process gets. Rank 0 alone keeps scores; the observer of any rank stops them all.
+// they are made and those that it has of the same weights, tokenizer and set are not made again. It has to be there:
+// one that was removed meanwhile, with the run it was in, is not made again in the run that took its place
+// (SystemError). `group`: ranks that share the requests; all of them call it, each with the same weights, and get the
+// same, to the bit what one process gets. Rank 0 alone keeps scores; the observer of any rank stops them all.
 std::optional<runs::TaskRecord> evaluate_task(const models::LanguageModel& model, const Tasks& tasks,
                                               const TaskSet& set, const std::filesystem::path& folder,
                                               TaskObserver& observer, comm::Group* group = nullptr);

@@ -265,11 +265,15 @@ void apply_engine(const EngineConfig& engine) {
   at::parallel_for(0, threads, 1, [](int64_t, int64_t) {});
 }
 
-std::string precision_note(const EngineConfig& engine) {
-  const bool slow = engine.precision == ops::Precision::bfloat16 && engine.device == "cpu";
-  if (!slow || kernels::has_bfloat16_products()) return "";
+std::string precision_note(const EngineConfig& engine, bool has_products) {
+  const bool on_cpu = engine.precision == ops::Precision::bfloat16 && engine.device == "cpu";
+  if (!on_cpu || has_products) return "";
   return "engine.precision: bfloat16: this CPU has no products of bfloat16 (AVX512-BF16): they are computed in float32 "
          "on rounded operands, in 0.9 to 1.1 times the time of engine.precision=float32";
+}
+
+std::string precision_note(const EngineConfig& engine) {
+  return precision_note(engine, kernels::has_bfloat16_products());
 }
 
 void limit_threads() {

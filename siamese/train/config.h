@@ -166,6 +166,7 @@ void apply_engine(const EngineConfig& engine);
 
 // One line where engine.precision is slower than float32 on this CPU, else "".
 std::string precision_note(const EngineConfig& engine);
+std::string precision_note(const EngineConfig& engine, bool has_products);  // of bfloat16, on this CPU
 // For what runs without a config: one thread where the system does not allow one per core.
 void limit_threads();
 // Threads that a run gets where engine.threads is 0: one per core that this process may use.

@@ -79,6 +79,10 @@ TEST_F(AnalyzeVerb, ComparesRunsAndAnalyses) {
   EXPECT_NE(kept.error.find("as analysed before"), std::string::npos) << kept.error;
   EXPECT_TRUE(exists("analysis.html"));
   EXPECT_EQ(kept.error.find("not of the same"), std::string::npos) << kept.error;
+  EXPECT_EQ(kept.error.find("is missing"), std::string::npos) << kept.error;
+  std::filesystem::remove(folder / "of_pre/analysis.safetensors");
+  EXPECT_NE(run("analyze --compare hc of_pre").error.find("of_pre/analysis.safetensors: is missing"),
+            std::string::npos);
   ASSERT_EQ(run("analyze pre --samples 1").exit_code, 0);
   const CommandResult unlike = run("analyze engine.threads=1 --compare pre hc");
   ASSERT_EQ(unlike.exit_code, 0) << unlike.error;

@@ -35,6 +35,25 @@ TEST_F(Bench, StepSaysTimeMemoryAndParts) {
   EXPECT_EQ(text.out.find("matmul"), std::string::npos) << text.out;
 }
 
+// What --version calls the fast path of bfloat16, and its peak where there is one.
+TEST_F(Bench, MachineSaysItsPeaks) {
+  const CommandResult result = run("bench machine --json");
+  ASSERT_EQ(result.exit_code, 0) << result.error;
+  const auto json = nlohmann::json::parse(result.out);
+  EXPECT_EQ(json["bench"], "machine");
+  const std::string fast = json["bfloat16"];
+  EXPECT_NE(run("--version").out.find(", bfloat16 " + fast + ", "), std::string::npos) << fast;
+  ASSERT_EQ(json["threads"].size(), json["cores"] == 1 ? 1U : 2U);
+  EXPECT_EQ(json["threads"].front()["threads"], 1);
+  EXPECT_EQ(json["threads"].back()["threads"], json["cores"]);
+  for (const auto& threads : json["threads"]) {
+    EXPECT_GT(threads["fma_gflops"].get<double>(), 0);
+    EXPECT_GT(threads["triad_gb_per_s"].get<double>(), 0);
+    EXPECT_EQ(threads.contains("bfloat16_gflops"), fast != "none");
+    EXPECT_GT(threads.value("bfloat16_gflops", 1.0), 0);
+  }
+}
+
 // The data of a recipe need not be there: tokens are random.
 TEST_F(Bench, StepNeedsNoData) {
   const CommandResult result =

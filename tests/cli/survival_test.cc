@@ -232,11 +232,25 @@ TEST_F(Survival, ChangedDataAreNamed) {
 // A token written while a run has its file open: saved, named, exit 3; no write past the end of anything.
 TEST_F(Survival, ATokenPastTheVocabularyInTheMiddleOfAFile) {
   std::string tokens(200'000, '\0');
-  for (size_t i = 60'000; i < 140'000; ++i) tokens[i] = '\x7F';  // where opening does not look
+  write("good.bin", tokens);
+  for (size_t i = 60'000; i < 64'000; ++i) tokens[i] = '\x7F';  // where opening does not look, nor the first steps
   write("a.bin", tokens);
-  const CommandResult result = run(tiny + "data.source=tokens model.vocab=300 data.train=[a.bin] --out run");
+  const std::string command = tiny + "data.source=tokens model.vocab=300 train.steps=60 ";
+  const CommandResult result = run(command + "data.train=[a.bin] --out run");
   EXPECT_EQ(result.exit_code, 3) << result.error;
   EXPECT_NE(result.error.find("a.bin: token 32639 at byte "), std::string::npos) << result.error;
+  const auto step = run_file("run")["step"].get<int64_t>();
+  EXPECT_GT(step, 0);
+  EXPECT_LT(step, 60);
+  EXPECT_EQ(run_file("run")["status"], "stopped");
+  EXPECT_NE(run_file("run")["message"].get<std::string>().find("a.bin: token 32639"), std::string::npos);
+  EXPECT_EQ(read("run/latest"), "step" + std::to_string(step) + "\n");
+  EXPECT_TRUE(has_lines(folder / "run/metrics.jsonl", step));
+  // Mended, it goes on to the end of a run that never met one: all that was read so far is the same.
+  write("a.bin", read("good.bin"));
+  ASSERT_EQ(run("resume run --accept-changed-data --quiet").exit_code, 0);
+  ASSERT_EQ(run(command + "data.train=[good.bin] --quiet --out whole").exit_code, 0);
+  EXPECT_TRUE(read("run/step60/model.safetensors") == read("whole/step60/model.safetensors"));
 }
 
 }  // namespace

@@ -18,7 +18,7 @@ TEST_F(Verbs, HelpOnEachVerbHasAnExample) {
   }
   EXPECT_NE(run("--help").out.find("Exit codes"), std::string::npos);
   const std::string version = run("--version").out;
-  for (const char* const part : {"siamese 0.", "LibTorch 2.", "kernels", "threads"}) {
+  for (const char* const part : {"siamese 0.", "LibTorch 2.", " kernels, bfloat16 ", "threads"}) {
     EXPECT_NE(version.find(part), std::string::npos) << version;
   }
 }

@@ -146,6 +146,29 @@ TEST_F(PrepareTest, GoesOnFromAnOlderNote) {
   EXPECT_EQ(files(), whole);
 }
 
+// A corpus of small files has no batch in the middle of one.
+TEST_F(PrepareTest, StopsBetweenFiles) {
+  struct Stopper : PrepareObserver {
+    bool stop() override { return true; }
+  } stopper;
+  const Manifest manifest = prepare(options_, stopper);
+  EXPECT_FALSE(manifest.complete);
+  EXPECT_EQ(manifest.source, 1U);
+  EXPECT_EQ(read_manifest(options_.out / "manifest.json").source, 1U);
+  EXPECT_TRUE(prepare(options_, stopper).complete);  // of the last file nothing is left
+}
+
+TEST_F(PrepareTest, AKillBeforeTheFirstNoteStoodCostsNothing) {
+  prepare(options_, quiet_);
+  const auto whole = files();
+  fs::remove_all(options_.out);
+  fs::create_directories(options_.out);
+  const fs::path half = io::aside_name(options_.out / "manifest.json", io::Aside::writing);
+  io::write_file_atomic(half, "{");
+  prepare(options_, quiet_);
+  EXPECT_EQ(files(), whole);
+}
+
 TEST_F(PrepareTest, BadLinesAreCountedAndNamed) {
   const auto file = folder_.write("in/a.jsonl", "{\"text\": \"good\"}\nbad\n{\"text\": \"\"}\n{\"text\": \"\xC3\"}\n");
   const Manifest manifest = prepare(options_, quiet_);

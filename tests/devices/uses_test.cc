@@ -1,12 +1,17 @@
 // What is done with a trained model, on the stand-in device and on the CPU: the same.
+#include "tests/eval/task_files.h"
 #include "tests/support/protected_device.h"
 #include "tests/support/tensors.h"
 #include "tests/train/tiny_run.h"
 
+#include <c10/core/GradMode.h>
+
+#include "siamese/eval/analysis.h"
 #include "siamese/eval/difference.h"
 #include "siamese/eval/generate.h"
 #include "siamese/eval/probe.h"
 #include "siamese/eval/samples.h"
+#include "siamese/eval/tasks.h"
 #include "siamese/train/checkpoint.h"
 #include "siamese/train/upcycle.h"
 
@@ -47,6 +52,79 @@ TEST_F(Uses, Generation) {
   }
   train("moe");
   EXPECT_EQ(generated(load(testing::protected_device())), generated(load(at::kCPU)));
+}
+
+// Prompts of other lengths; the ring of the cache turns more than once.
+TEST_F(Uses, GenerationOfSeveralPastTheContext) {
+  const auto made = [](const LoadedModel& loaded) {
+    std::vector<std::vector<int64_t>> tokens(3);
+    const eval::Sampling sampling{
+        .max_tokens = 2 * loaded.config.model.context + 3, .temperature = 0.8, .top_p = 0.9, .seed = 4};
+    EXPECT_EQ(eval::generate(dynamic_cast<const models::LanguageModel&>(*loaded.model), {{1, 2, 3}, {7}, {5, 5, 9, 2}},
+                             sampling,
+                             [&](size_t sequence, int64_t token) {
+                               tokens[sequence].push_back(token);
+                               return sequence != 1 || tokens[sequence].size() < 4;
+                             }),
+              eval::Ended::done);
+    return tokens;
+  };
+  for (const auto& [family, scheme] : {std::pair{"lm", "siamese"}, std::pair{"lm", "hc"}, std::pair{"moe", "pre"}}) {
+    SCOPED_TRACE(std::string(family) + " " + scheme);
+    train(family, {std::string("model.residual=") + scheme});
+    const auto here = made(load(at::kCPU));
+    EXPECT_EQ(here[0].size(), here[2].size());
+    EXPECT_EQ(here[1].size(), 4U);
+    EXPECT_EQ(made(load(testing::protected_device())), here);
+  }
+}
+
+TEST_F(Uses, Analysis) {
+  for (const auto& [family, scheme] :
+       {std::pair{"lm", "siamese"}, std::pair{"lm", "hc"}, std::pair{"lm", "attn_res"}, std::pair{"moe", "pre"},
+        std::pair{"vit", "siamese"}, std::pair{"dit", "siamese"}}) {
+    SCOPED_TRACE(std::string(family) + " " + scheme);
+    train(family, {std::string("model.residual=") + scheme});
+    const auto looked_at = [](const LoadedModel& loaded) {
+      const auto test = data::open_held_out(loaded.config.data, sample_shape(loaded.config.model));
+      return eval::analyze(*loaded.model, loaded.config.model, *test.front().batches,
+                           {.samples = 6, .lens_tokens = 40, .changed_samples = 2});
+    };
+    const auto there = looked_at(load(testing::protected_device())), here = looked_at(load(at::kCPU));
+    EXPECT_EQ(runs::to_json(there.record), runs::to_json(here.record));
+    ASSERT_EQ(there.tensors.size(), here.tensors.size());
+    for (size_t i = 0; i < here.tensors.size(); ++i) {
+      // As integers: what a place has none of is NaN, which equals nothing.
+      testing::expect_same_bits(there.tensors[i].value.cpu().contiguous().view(at::kInt),
+                                here.tensors[i].value.contiguous().view(at::kInt), here.tensors[i].name);
+    }
+  }
+}
+
+struct Questions : eval::TaskFiles {
+  using TaskFiles::folder;
+  using TaskFiles::write_set;
+  void TestBody() override {}
+};
+
+TEST_F(Uses, Tasks) {
+  const Questions questions;
+  questions.write_set();
+  const eval::Tasks tasks({questions.folder / "animals"}, questions.folder / "tokenizer.json", {.generate = true});
+  for (const std::string family : {"lm", "moe"}) {
+    train(family, {"data.source=random", "model.vocab=19"});
+    const auto asked = [&](const LoadedModel& loaded, const std::string& kept) {
+      eval::TaskObserver quiet;
+      std::filesystem::create_directories(folder_ / (family + kept));
+      const auto record = eval::evaluate_task(dynamic_cast<const models::LanguageModel&>(*loaded.model), tasks,
+                                              tasks.sets().front(), folder_ / (family + kept), quiet);
+      EXPECT_TRUE(record);
+      return record->metrics;
+    };
+    EXPECT_EQ(asked(load(testing::protected_device()), "there"), asked(load(at::kCPU), "here")) << family;
+    EXPECT_EQ(io::read_file(folder_ / (family + "there") / "animals_rc.jsonl"),
+              io::read_file(folder_ / (family + "here") / "animals_rc.jsonl"));
+  }
 }
 
 TEST_F(Uses, Sampling) {
@@ -123,6 +201,25 @@ TEST_F(Uses, Upcycling) {
   const auto there = upcycled(load(testing::protected_device())), here = upcycled(load(at::kCPU));
   EXPECT_EQ(there.max_logit, here.max_logit);
   EXPECT_EQ(there.loss_after, here.loss_after);
+}
+
+TEST_F(Uses, UpcyclingOfImages) {
+  train("vit", {"model.residual=pre"});
+  const auto upcycled = [&](const LoadedModel& source) { return upcycle(source, "siamese"); };
+  const auto from_there = load(testing::protected_device()), from_here = load(at::kCPU);
+  const auto there = upcycled(from_there), here = upcycled(from_here);
+  EXPECT_EQ(there.model->parameters().options().device(), testing::protected_device());
+  const auto& expected = here.model->parameters().list();
+  ASSERT_EQ(there.model->parameters().list().size(), expected.size());
+  for (size_t i = 0; i < expected.size(); ++i) {
+    testing::expect_same_bits(there.model->parameters().list()[i].value.cpu(), expected[i].value, expected[i].name);
+  }
+  const auto& vit = dynamic_cast<const models::VisionTransformer&>(*there.model);
+  const auto& before = dynamic_cast<const models::VisionTransformer&>(*from_there.model);
+  const c10::NoGradGuard no_grad;
+  const at::Tensor images = testing::randn({2, 3, 16, 16}, 3, at::kFloat).to(testing::protected_device());
+  testing::expect_relative(vit.logits(vit.features(images)).cpu(), before.logits(before.features(images)).cpu(), 1e-4,
+                           "logits");
 }
 
 }  // namespace

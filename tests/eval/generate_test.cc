@@ -3,8 +3,11 @@
 #include <set>
 
 #include "tests/models/small_lm.h"
+#include "tests/support/schemes.h"
+#include "tests/support/threads.h"
 
 #include "siamese/base/check.h"
+#include "siamese/ops/operand.h"
 
 namespace siamese::eval {
 namespace {
@@ -63,6 +66,31 @@ TEST(Generate, RotaryPositionsSlide) {
     const at::Tensor state = model->hidden(next, {}, &cache);
     EXPECT_EQ(model->logits(state)[0][-1].argmax().item<int64_t>(), token);
     next = at::full({1, 1}, token, at::kLong);
+  }
+}
+
+// Prompts of other lengths, past the context, drawn at random; wide enough that products are shared out.
+TEST(Generate, TheSameTokensAtAnyThreadCount) {
+  for (const auto precision : {ops::Precision::float32, ops::Precision::bfloat16}) {
+    const ops::PrecisionGuard guard(precision);
+    for (const auto& scheme : testing::causal_schemes()) {
+      models::ModelConfig config = models::small_config(scheme);
+      config.width = 64;
+      config.ffn_width = 160;
+      models::resolve(config, {});
+      const auto model = models::make_lm(config, 3);
+      testing::expect_same_at_any_thread_count(scheme, [&] {
+        std::vector<at::Tensor> made(3);
+        std::vector<std::vector<int64_t>> tokens(3);
+        generate(*model, {{1, 2, 3}, {7}, {4, 4, 9, 0, 5}}, {.max_tokens = 14, .temperature = 1, .seed = 8},
+                 [&](size_t sequence, int64_t token) {
+                   tokens[sequence].push_back(token);
+                   return true;
+                 });
+        for (size_t i = 0; i < 3; ++i) made[i] = at::tensor(tokens[i], at::kLong);
+        return made;
+      });
+    }
   }
 }
 

@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "tests/eval/small_images.h"
+#include "tests/support/threads.h"
 #include <unistd.h>
 
 #include "siamese/base/check.h"
@@ -27,6 +28,23 @@ TEST(Samples, AnImageIsTheSameWhateverTheOthersAre) {
   }
   testing::expect_relative(draw_samples(dit.get(), labels, 5, 9, kQuick), whole.narrow(0, 0, 5), 1e-5, "fewer");
   EXPECT_GT(testing::largest_difference(whole[0], whole[7]), 0.1);  // of the same class
+}
+
+TEST(Samples, TheSameBitsAtAnyThreadCount) {
+  const SmallDit dit;
+  const auto labels = all_classes(dit.config.classes);
+  for (const auto precision : {ops::Precision::float32, ops::Precision::bfloat16}) {
+    const ops::PrecisionGuard guard(precision);
+    for (const int64_t rows : {1, 5, 9}) {
+      for (const auto kind : {SamplerKind::ddim, SamplerKind::ddpm}) {
+        SamplerOptions options = kQuick;
+        options.kind = kind;
+        testing::expect_same_at_any_thread_count(std::string(enum_text(kind)) + " " + std::to_string(rows), [&] {
+          return std::vector<at::Tensor>{draw_samples(dit.get(), labels, 9, rows, options)};
+        });
+      }
+    }
+  }
 }
 
 // Image i is of class labels[i % n], and of nothing else: it is drawn from the noise of its place.

@@ -1,7 +1,10 @@
 #include "siamese/models/dit.h"
 
+#include "tests/models/backward_nodes.h"
 #include "tests/models/small_families.h"
 #include "tests/models/written_out.h"
+
+#include "siamese/ops/operand.h"
 
 namespace siamese::models {
 namespace dit_test {
@@ -124,6 +127,21 @@ TEST(Dit, NoiseTimestepsAndHiddenLabelsBelongToThePositionOfASample) {
   LossOptions asked = options;
   asked.training = false;
   EXPECT_NE(model->losses(all, asked).loss.item<double>(), model->losses(all, options).loss.item<double>());
+}
+
+// As of a vit: multiplied before the pass, a gate would be a node of its own (ops::gate).
+TEST(Dit, TheGateIsPartOfTheJunctionInBothPrecisions) {
+  for (const std::string scheme : {"pre", "siamese"}) {
+    const ModelConfig config = small_family(Family::dit, scheme);
+    const auto model = make_small(config, 1);
+    for (const auto precision : {ops::Precision::float32, ops::Precision::bfloat16}) {
+      const ops::PrecisionGuard guard(precision);
+      const auto nodes = nodes_below(model->losses(family_inputs(config, 3, 4), family_options(config, 3)).objective);
+      const auto gates = [](const std::string& name) { return name.find("gate_op") != std::string::npos; };
+      EXPECT_EQ(std::count_if(nodes.begin(), nodes.end(), gates), 0) << scheme;
+      EXPECT_GT(nodes.size(), 20U);
+    }
+  }
 }
 
 TEST(Dit, XlTwoHasThePublishedNumberOfParameters) {

@@ -164,6 +164,22 @@ TEST(BfloatPrecision, InPlaceRecomputedAndRecordedGiveTheSameBits) {
   });
 }
 
+void expect_same_at_any_thread_count(const ModelConfig& config, int64_t batch, const std::string& name) {
+  const auto model = make_small(config);
+  perturb(*model);
+  const Inputs inputs = family_inputs(config, batch, 2);
+  for (const auto mode : {ops::Mode::automatic, ops::Mode::plain}) {
+    const ops::ModeGuard guard(mode);
+    const std::string what = name + (mode == ops::Mode::plain ? " plain " : " fused ") + std::to_string(batch);
+    testing::expect_same_at_any_thread_count(what, [&] {
+      const auto [loss, gradients] = loss_and_gradients(*model, inputs, family_options(config, batch));
+      std::vector<at::Tensor> made = {at::scalar_tensor(loss, at::kDouble)};
+      for (const auto& gradient : gradients) made.push_back(gradient.clone());
+      return made;
+    });
+  }
+}
+
 // Large enough for the library's own products.
 TEST(BfloatPrecision, TheSameBitsAtAnyThreadCount) {
   const PrecisionGuard precision(Precision::bfloat16);
@@ -174,19 +190,15 @@ TEST(BfloatPrecision, TheSameBitsAtAnyThreadCount) {
       config.width = 128;
       config.ffn_width = 288;
       resolve(config, {});
-      const auto model = make_small(config);
-      perturb(*model);
-      for (const int64_t batch : {1, 7, 64}) {
-        const Inputs inputs = family_inputs(config, batch, 2);
-        testing::expect_same_at_any_thread_count(case_name(family, scheme) + " " + std::to_string(batch), [&] {
-          const auto [loss, gradients] = loss_and_gradients(*model, inputs, family_options(config, batch));
-          std::vector<at::Tensor> made = {at::scalar_tensor(loss, at::kDouble)};
-          for (const auto& gradient : gradients) made.push_back(gradient.clone());
-          return made;
-        });
-      }
+      for (const int64_t batch : {1, 7, 64}) expect_same_at_any_thread_count(config, batch, case_name(family, scheme));
     }
   }
+}
+
+TEST(BfloatPrecision, EverySchemeGivesTheSameBitsAtAnyThreadCount) {
+  const PrecisionGuard precision(Precision::bfloat16);
+  for_every_case(
+      [](const ModelConfig& config, const std::string& name) { expect_same_at_any_thread_count(config, 5, name); });
 }
 
 }  // namespace precision_test

@@ -1,7 +1,6 @@
 #include "siamese/models/vit.h"
 
-#include <set>
-
+#include "tests/models/backward_nodes.h"
 #include "tests/models/small_families.h"
 #include "tests/models/written_out.h"
 
@@ -102,21 +101,6 @@ TEST(Vit, DroppedPathsAddNothingToEitherStream) {
     options.training = false;
     EXPECT_GT(testing::largest_difference(c.model->losses(c.inputs, options).objective, wanted), 1e-3);
   }
-}
-
-// Names of the nodes of backward below `output`.
-std::multiset<std::string> nodes_below(const at::Tensor& output) {
-  std::multiset<std::string> names;
-  std::set<torch::autograd::Node*> seen;
-  std::vector<torch::autograd::Node*> open{output.grad_fn().get()};
-  while (!open.empty()) {
-    torch::autograd::Node* const node = open.back();
-    open.pop_back();
-    if (node == nullptr || !seen.insert(node).second) continue;
-    names.insert(node->name());
-    for (const auto& edge : node->next_edges()) open.push_back(edge.function.get());
-  }
-  return names;
 }
 
 // A gate in another type than the streams would be multiplied before the pass, by a node of its own.

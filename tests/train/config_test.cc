@@ -1,10 +1,12 @@
 #include "siamese/train/config.h"
 
+#include "tests/support/limited_child.h"
 #include "tests/train/tiny_run.h"
 
 #include "siamese/base/check.h"
 #include "siamese/config/load.h"
 #include "siamese/config/yaml.h"
+#include "siamese/kernels/simd.h"
 #include "siamese/models/registry.h"
 
 namespace siamese::train {
@@ -151,6 +153,43 @@ TEST(Config, MicroBatchesOfAFewHundredTokens) {
   EXPECT_EQ(micro_batch("256", "6", "9"), 3);   // 4 does not divide it
   EXPECT_EQ(micro_batch("64", "6", "12"), 12);
   EXPECT_EQ(micro_batch("768", "12", "4"), 1);
+}
+
+// As nobody, whom the limit of processes binds; 2 more threads in each of 2 pools (OpenMP's and autograd's).
+TEST(Engine, ThreadsThatTheSystemDoesNotAllowAreNamed) {
+  EXPECT_TRUE(holds_as_nobody([] {
+    allow_no_more_threads();
+    EngineConfig engine;
+    engine.threads = 3;
+    try {
+      apply_engine(engine);
+    } catch (const SystemError& error) {
+      const std::string said = error.what();
+      return said.starts_with("engine.threads: 3 need ") && said.find("start 0 (ulimit -u 0") != std::string::npos &&
+             said.ends_with("; engine.threads=1 needs none");
+    }
+    return false;
+  }));
+  EXPECT_TRUE(holds_as_nobody([] {
+    allow_no_more_threads();
+    EngineConfig engine;
+    engine.threads = 1;
+    apply_engine(engine);
+    return true;
+  }));
+}
+
+TEST(Engine, ASlowPrecisionIsSaidOnTheCpuThatIsSlow) {
+  EngineConfig engine;
+  EXPECT_EQ(precision_note(engine, false), "");
+  engine.precision = ops::Precision::bfloat16;
+  EXPECT_EQ(precision_note(engine, true), "");
+  const std::string note = precision_note(engine, false);
+  EXPECT_TRUE(note.starts_with("engine.precision: bfloat16: this CPU has no products of bfloat16")) << note;
+  EXPECT_NE(note.find("0.9 to 1.1 times the time of engine.precision=float32"), std::string::npos) << note;
+  EXPECT_EQ(precision_note(engine), precision_note(engine, kernels::has_bfloat16_products()));
+  engine.device = "cuda";
+  EXPECT_EQ(precision_note(engine, false), "");
 }
 
 }  // namespace

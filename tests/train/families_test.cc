@@ -38,6 +38,23 @@ TEST(Families, InterruptedAtAnyStepEqualsUninterrupted) {
   EXPECT_TRUE(skipped) << "the spike guard had nothing to do in any family";
 }
 
+TEST(Families, InterruptedInBfloat16EqualsUninterrupted) {
+  const TemporaryFolder folder("families_bfloat16");
+  for (const std::string family : {"lm", "moe", "vit", "dit"}) {
+    SCOPED_TRACE(family);
+    const std::vector<std::string> keys = {"engine.precision=bfloat16", "train.steps=6"};
+    const RunConfig config = family == "lm" ? tiny_config(keys) : tiny_family(family, keys);
+    const fs::path whole = folder / (family + "_whole");
+    start_run(config, whole, false, "", {});
+    for (const int step : {1, 4}) {
+      const fs::path cut = folder / (family + "_cut" + std::to_string(step));
+      ASSERT_EQ(start_run(config, cut, false, "", stop_after(step)).status, RunStatus::stopped);
+      ASSERT_EQ(resume_run(cut, {}).status, RunStatus::finished);
+      expect_same_runs(whole, cut, 6);
+    }
+  }
+}
+
 // Killed between checkpoints: the line and the picture of the evaluation at step 10 are made again.
 TEST(Families, AfterAKillTheTailIsComputedAgain) {
   const TemporaryFolder folder("families_kill");

@@ -6,9 +6,12 @@ import struct
 from dataclasses import dataclass
 from pathlib import Path
 
-from .lab import CONFIG, TINY, Done, Lab, bad_manners, differences, files_below, records, snapshot
-from .verbs import CONVERT, RESUME, SWEEP_HERE, UPCYCLE, copy, fifth_line, kill_at, world
+from .lab import CONFIG, EVENT_FILE, TINY, Done, Lab, bad_manners, differences, files_below, records, snapshot
+from .worlds import (
+    COMPARE, CONVERT, RESUME, SWEEP_HERE, TASKS, UPCYCLE, copy, fifth_line, kill_at, must, world,
+)  # fmt: skip
 
+LONGER = ["resume", "run", "train.steps=8", "--quiet"]
 TEXT = ["data.source=text", "data.train=text", "model.vocab=0"]
 TINY_TEXT = [text for text in TINY if not text.startswith(("data.digits", "eval.problems"))]
 FROM_TEXT = ["train", CONFIG, *TINY_TEXT, "--quiet", *TEXT, "--out", "run"]
@@ -64,21 +67,22 @@ def offsets(path: Path, dice, most: int) -> list[int]:
     return sorted({*places, *(dice.randrange(8 + header, size) for _ in range(most - len(places)))})
 
 
-def damages(lab: Lab, home: Path, below: str, *about: str) -> list[Damage]:
+def damages(lab: Lab, home: Path, below: str, *about: str, most: int = 24) -> list[Damage]:
+    """To every file below: flipped bits, `most` of each, and losses of half of it, of all in it, of itself."""
     found = []
     for path in files_below(home / below):
         name = str(path.relative_to(home))
         dice = lab.dice("flips", name, *about)
         if path.stat().st_size == 0:
             continue
-        bits = [(offset, dice.randrange(8)) for offset in offsets(path, dice, 3 if lab.short else 24)]
+        bits = [(offset, dice.randrange(8)) for offset in offsets(path, dice, 3 if lab.short else most)]
         for offset, bit in lab.sample(bits, 1, name, *about):
             found.append(Damage(name, f"bit {bit} of byte {offset}", flip(offset, bit), words_for(path, offset)))
         half = path.stat().st_size // 2
         losses = [
             Damage(name, "cut in half", lambda path, half=half: path.write_bytes(path.read_bytes()[:half]), [path.name]),
             Damage(name, "emptied", lambda path: path.write_bytes(b""), [path.name]),
-            Damage(name, "deleted", lambda path: path.unlink(), [path.name, "no checkpoint"]),
+            Damage(name, "deleted", lambda path: path.unlink(), [path.name, "no checkpoint", "incomplete checkpoint"]),
         ]
         found += [] if lab.short else losses
     return found
@@ -95,13 +99,17 @@ def verdict(done: Done, words: list[str], changes: list[str]) -> list[str]:
     return problems
 
 
-def resume_trials(lab: Lab) -> list:
-    template = world(lab, "half")
+def resume_trials(lab: Lab, of: str = "half", most: int = 24, sample: int = 100) -> list:
+    """Of a run that was killed; of the short form at most so many."""
+    template = world(lab, of)
     home = copy(lab, template)
-    lab.run(home, RESUME)
+    must(lab, home, RESUME)
     end = snapshot(home)
+    subjects = damages(lab, template, "run", "resume", of, most=most)
+    if (template / "prepared").exists():
+        subjects += damages(lab, template, "prepared", "resume", of, most=most)
     trials = []
-    for damage in damages(lab, template, "run", "resume"):
+    for damage in lab.sample(subjects, sample, "flips", of):
 
         def trial(folder: Path, damage=damage) -> list[str]:
             home = folder / "home"
@@ -110,21 +118,22 @@ def resume_trials(lab: Lab) -> list:
             done = lab.run(home, RESUME)
             return verdict(done, damage.words, differences(end, snapshot(home), damage.file))
 
-        trials.append(("flips", f"resume, {Path(damage.file).name}", f"{damage.file} {damage.how}", trial))
+        name = Path(EVENT_FILE.sub("events.out.tfevents", damage.file)).name
+        family = of.removeprefix("half")
+        trials.append(("flips", f"resume{family}, {name}", f"{damage.file} {damage.how}", trial))
     return trials
 
 
-def reader_trials(lab: Lab) -> list:
-    """Every verb that reads tensors, on a finished run."""
-    template = world(lab, "finished")
+def reader_trials(lab: Lab, of: str, commands: list[list[str]], below: str, names: tuple[str, ...], sample: int) -> list:
+    """What verbs that read a finished run make of damaged files of these names; of the short form so many verbs."""
+    template = world(lab, of)
     trials = []
-    for command in lab.sample(READERS, 3, "flips"):
+    for command in lab.sample(commands, sample, "flips"):
         home = copy(lab, template)
         expected = lab.run(home, command)
         end = snapshot(home)
-        all_damages = [damage for damage in damages(lab, template, "run/step6", command[0])
-                       if damage.file.endswith(("model.safetensors", "config.yaml"))]  # fmt: skip
-        for damage in lab.sample([d for d in all_damages if "model" in d.file] if lab.short else all_damages, 1):
+        all_damages = [d for d in damages(lab, template, below, command[0]) if d.file.endswith(names)]
+        for damage in lab.sample([d for d in all_damages if d.file.endswith(names[0])] if lab.short else all_damages, 1):
 
             def trial(folder: Path, command=command, damage=damage, expected=expected, end=end) -> list[str]:
                 home = folder / "home"
@@ -230,7 +239,25 @@ def gone_trials(lab: Lab) -> list:
     return [("flips", "resume, nothing left", "latest and optim.safetensors deleted", trial)]
 
 
+def sharded_trials(lab: Lab) -> list:
+    """What two ranks wrote, read by one process."""
+    if shutil.which("mpirun") is None or not (lab.binary.parent / "libsiamese_mpi.so").exists():
+        lab.notes.append("flips: shards skipped, no MPI here")
+        return []
+    names = ("of-00002.safetensors", "index.json")
+    return reader_trials(lab, "sharded", [LONGER, *READERS[:2]], "run/step6", names, 1)
+
+
 def flips(lab: Lab) -> None:
-    lab.attack(resume_trials(lab) + reader_trials(lab) + sweep_trials(lab) + data_trials(lab) + gone_trials(lab))
+    of_weights = ("model.safetensors", "config.yaml")
+    trials = resume_trials(lab) + reader_trials(lab, "finished", READERS, "run/step6", of_weights, 3)
+    for family in ("dit", "vit", "moe", "tokens"):
+        trials += resume_trials(lab, f"half {family}", 6, 2)
+    spoken = ("run/step6/tokenizer.json", "run/tokenizer.json")
+    trials += reader_trials(lab, "spoken", [["generate", "run", "--prompt", "line 4"]], "run", spoken, 1)
+    trials += reader_trials(lab, "asked", [TASKS], "run/tasks", ("first.jsonl", "second.jsonl"), 1)
+    trials += reader_trials(lab, "two", [COMPARE], "run/analysis", ("analysis.safetensors",), 1)
+    trials += sharded_trials(lab)
+    lab.attack(trials + sweep_trials(lab) + data_trials(lab) + gone_trials(lab))
 
 

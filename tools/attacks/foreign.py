@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from .lab import Lab, bad_manners, differences, snapshot
-from .verbs import CONVERT, OTHER, RESUME, SWEEP_HERE, TRAIN, UPCYCLE, plant, world
+from .verbs import plant
+from .worlds import CONVERT, OTHER, RESUME, SWEEP_HERE, TRAIN, UPCYCLE, world
 
 
 @dataclass

@@ -4,7 +4,9 @@ import hashlib
 import json
 import os
 import random
+import re
 import shutil
+import struct
 import subprocess
 import sys
 import threading
@@ -25,6 +27,7 @@ TINY = [
     "train.ema=0.9", "train.keep_last=1", "eval.batches=1", "eval.problems=1", "engine.threads=1",
 ]  # fmt: skip
 RECORDS = ("record.jsonl", "recorded.jsonl")  # of a sweep, one line for each run that ended
+EVENT_FILE = re.compile(r"events\.out\.tfevents\.\d+\.siamese")  # the number is a time
 PATIENCE = 600.0  # seconds; a process that takes longer hangs
 PROGRESS = 30.0  # seconds between two lines of progress
 
@@ -64,6 +67,16 @@ def records(path: Path) -> list:
     return found
 
 
+def lengths_of_events(path: Path) -> list[int] | str:
+    """Of the records of a file for TensorBoard, whose values are those of lines, but for times of one length."""
+    data, found = path.read_bytes(), []
+    while len(data) >= 12:
+        (length,) = struct.unpack("<Q", data[:8])
+        found.append(length)
+        data = data[length + 16 :]
+    return found if not data else "torn"
+
+
 def meaning(path: Path) -> object:
     """What two files must share to be the same for a user."""
     if path.is_symlink():
@@ -72,8 +85,12 @@ def meaning(path: Path) -> object:
         return path.read_bytes().rstrip().endswith(b"</html>")
     if path.name in RECORDS:  # lines come as runs end: one that failed at first comes after the others
         return sorted(records(path), key=lambda line: json.dumps(line, sort_keys=True))
+    if path.name == "eval.jsonl" and path.parent.parent.name == "tasks":  # a line for every command that came so far
+        return [line for i, line in enumerate(records(path)) if line not in records(path)[:i]]
     if path.suffix == ".jsonl":
         return records(path)
+    if EVENT_FILE.fullmatch(path.name):
+        return lengths_of_events(path)
     if path.name == "run.json":
         run = json.loads(path.read_text())
         return {key: run[key] for key in ABOUT_THE_RUN if key in run}
@@ -84,7 +101,7 @@ def snapshot(folder: Path) -> dict[str, object]:
     """Every file and every empty folder below, by what it means."""
     found: dict[str, object] = {}
     for path in sorted(folder.rglob("*")):
-        name = str(path.relative_to(folder))
+        name = EVENT_FILE.sub("events.out.tfevents", str(path.relative_to(folder)))
         if path.is_symlink() or not path.is_dir():
             try:
                 found[name] = meaning(path)
@@ -192,8 +209,11 @@ class Lab:
         done = self.run(home, arguments, log=str(log), **shim)
         if done.code != 0:
             raise SystemExit(f"siamese {' '.join(arguments)}: exit code {done.code}: {done.error}")
-        found = [line.split(" ", 2)[1:] for line in log.read_text().splitlines()] if log.exists() else []
-        return [(name, path) for name, path in found]
+        found: dict[int, tuple[str, str]] = {}  # of several processes each counts its own: the first to come there
+        for line in log.read_text().splitlines() if log.exists() else []:
+            number, name, path = line.split(" ", 2)
+            found.setdefault(int(number), (name, path))
+        return [found[number] for number in sorted(found)]
 
     def share_time(self, attacks: int) -> None:
         """The next of so many attacks that are left gets its part of the time."""
@@ -236,6 +256,7 @@ class Lab:
             shutil.rmtree(folder, ignore_errors=True)
 
         before = len(self.findings)
+        trials = [trial for trial in trials if not self.verbs or trial[1] in self.verbs]
         if self.ends is not None:  # what time allows is then a fair sample
             self.dice("order").shuffle(trials)
         self.parallel(one, trials)

@@ -1,20 +1,24 @@
 """Two commands on one directory: the first is held before one of its calls while the second runs. One wins, the other
 is refused in a line, and what stands in the end is whole."""
 
-import os
-import select
 import shutil
 import subprocess
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from .disturb import kind_of
+from .held import Held
 from .lab import Done, Lab, bad_manners, differences, finish, records, snapshot
-from .verbs import CONVERT, OTHER, RESUME, SAMPLE, SWEEP_HERE, TRAIN, UPCYCLE, copy, plant, world
+from .verbs import plant
+from .worlds import (
+    ANALYZE, CONVERT, FROM_TOKENS, OTHER, PREPARE, PROBE, RESUME, SAMPLE, SWEEP_HERE, TASKS, TOKENIZER, TRAIN, UPCYCLE,
+    copy, world,
+)  # fmt: skip
 
 BLOCKED = 20.0  # seconds after which the second command is taken to wait for the first; decides nothing but the order
 RUN = ["--out", "run"]
 OVER = ["--out", "run", "--overwrite"]
+RUN_OF_THE_SWEEP = "sweep/post"
 NAMESPACE = ("unshare", "--pid", "--fork")
 
 
@@ -69,39 +73,39 @@ def races() -> list[Race]:
         Race("convert --overwrite / convert --overwrite", "converted", again, again,
              [(0, 0, [again]), (0, 2, [again]), (2, 0, [again])]),
         Race("upcycle / upcycle", "finished", UPCYCLE, UPCYCLE, [(0, 2, [UPCYCLE]), (2, 0, [UPCYCLE])]),
+        Race("upcycle --overwrite / upcycle --overwrite", "upcycled", [*UPCYCLE, "--overwrite"], [*UPCYCLE, "--overwrite"],
+             [(a, b, [[*UPCYCLE, "--overwrite"]]) for a, b in ((0, 0), (0, 2), (2, 0))]),
         Race("sample / sample", "dit", SAMPLE, SAMPLE, [(0, 0, [SAMPLE])]),
+        Race("probe / probe", "finished", PROBE, PROBE, [(0, 0, [PROBE])]),
+        Race("tokenizer train / tokenizer train", "plan", TOKENIZER, TOKENIZER, [(0, 0, [TOKENIZER])]),
+        Race("prepare / prepare", "texts", PREPARE, PREPARE,
+             [(0, 2, [PREPARE]), (2, 0, [PREPARE]), (0, 0, [PREPARE])]),
+        Race("eval --tasks / eval --tasks", "spoken", TASKS, TASKS,
+             [(0, 2, [TASKS]), (2, 0, [TASKS]), (0, 0, [TASKS])], ["run"]),
+        Race("analyze / analyze", "finished", ANALYZE, ANALYZE, [(0, 0, [ANALYZE]), (0, 2, [ANALYZE]), (2, 0, [ANALYZE])]),
+        Race("resume / report", "half", RESUME, report, [(0, code, [RESUME]) for code in (0, 2, 3)],
+             besides="run/report.html"),
+        Race("report / resume", "half", report, RESUME, [(code, 0, [RESUME]) for code in (0, 1, 2, 3)],
+             besides="run/report.html"),
+        Race("resume / eval", "half", RESUME, evaluate, [(0, code, [RESUME]) for code in (0, 2, 3)]),
+        Race("sweep / resume of one of its runs", "half swept", SWEEP_HERE, ["resume", RUN_OF_THE_SWEEP, "--quiet"],
+             [(code, other, [SWEEP_HERE]) for code in (0, 2) for other in (0, 2)]),
+        *(over_a_reader(name, reader, other_over)
+          for name, reader in (("upcycle", UPCYCLE), ("convert", folder), ("analyze", ANALYZE))),
+        over_a_reader("eval --tasks", TASKS, [*FROM_TOKENS, "train.seed=7", "--overwrite"], "spoken"),
     ]  # fmt: skip
+
+
+def over_a_reader(name: str, reader: list[str], over: list[str], of: str = "finished") -> Race:
+    """The run is replaced while it is read: what was read is the old or the new, and stands for what it is."""
+    ends = [(0, 0, [reader, over]), (0, 0, [over, reader]), (0, 2, [reader])]
+    return Race(f"{name} / train --overwrite", of, reader, over, ends + [(code, 0, [over]) for code in (1, 2, 3)])
 
 
 # Those that broke once, and one of the others.
 SHORT = ("train / train", "train / train in another PID namespace", "resume / resume", "train --overwrite / report",
-         "convert / convert", "upcycle / upcycle")  # fmt: skip
-
-
-class Held:
-    """A process that the shim holds before its n-th call."""
-
-    def __init__(self, lab: Lab, home: Path, command: list[str], number: int):
-        fifo = home.parent / "fifo"
-        for end in (".here", ".go"):
-            os.mkfifo(f"{fifo}{end}")
-        here = os.open(f"{fifo}.here", os.O_RDONLY | os.O_NONBLOCK)
-        self.go = f"{fifo}.go"
-        self.process = lab.start(home, command, at=str(number), do="hold", fifo=str(fifo))
-        waiting = select.poll()
-        waiting.register(here, select.POLLIN | select.POLLHUP)
-        self.reached = False
-        while not self.reached and self.process.poll() is None:
-            self.reached = bool(waiting.poll(20))
-        os.close(here)
-
-    def release(self) -> None:
-        while self.process.poll() is None:
-            try:
-                os.close(os.open(self.go, os.O_WRONLY | os.O_NONBLOCK))
-                return
-            except OSError:  # it has not opened its end yet
-                select.poll().poll(1)
+         "convert / convert", "upcycle / upcycle", "analyze / train --overwrite",
+         "eval --tasks / train --overwrite")  # fmt: skip
 
 
 def both(lab: Lab, home: Path, race: Race, number: int) -> tuple[Done, Done]:

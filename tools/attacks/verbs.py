@@ -1,21 +1,16 @@
 """Every verb that writes, on a small world of its own, with what brings it to its end after a disturbance."""
 
-import json
 import shutil
-import struct
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from .lab import CONFIG, TINY, Lab, differences, snapshot
+from .lab import Lab, differences, snapshot
+from .worlds import (
+    ANALYZE, COMPARE, CONVERT, EVENTS, LONGER, PREPARE, PROBE, RESUME, SAMPLE, SWEEP_HERE, TABLES, TASKS, TOKENIZER,
+    TRAIN, UPCYCLE,
+    copy, world,
+)  # fmt: skip
 
-SWEEP = """sweep: small
-config: %s
-set: {%s}
-variants:
-  - {model.residual: pre}
-  - {model.residual: post}
-record: record.jsonl
-"""
 # What users call their files; none of it is ours, whatever it looks like.
 CANARIES = {
     "photos.old-2023/holiday.jpg": "a photo",
@@ -38,24 +33,11 @@ class Verb:
     inside: list[str] = field(default_factory=list)
 
 
-TRAIN = ["train", CONFIG, *TINY, "--quiet"]
-OTHER = ["train", CONFIG, *TINY, "train.seed=7", "--quiet"]  # another run than TRAIN
-RESUME = ["resume", "run", "--quiet"]
-CONVERT = ["convert", "run", "--from", "siamese", "--to", "hf-llama", "-o"]
-SWEEP_HERE = ["sweep", "sweep.yaml", "--out", "sweep", "--quiet"]
-UPCYCLE = ["upcycle", "run", "--to", "siamese", "-o", "up"]
-PROBE = ["probe", "run", "--inputs", "in.safetensors", "--out", "probed.safetensors", "--grad"]
-ANALYZE = ["analyze", "run", "--samples", "2"]
-TABLES = ["report", "run", "--out", "page.html", "--csv", "table.csv"]
-TOKENIZER = ["tokenizer", "train", "tokenizer.json", "corpus.txt", "--vocab", "270"]
-LONGER = ["resume", "run", "eval.batches=2", "--quiet"]
-SAMPLE = ["sample", "dit", "--n", "2", "--steps", "2", "--grid", "drawn.png", "--out", "drawn.safetensors"]
-
-
 # Their like is in the short form already.
 LONG_FORM = (
     "sweep, continued", "report of a sweep", "convert to a file", "analyze", "report to files", "tokenizer train",
-    "resume with an edit",
+    "resume with an edit", "train in the background", "prepare from a note", "report --tensorboard", "analyze --compare",
+    "sweep --jobs 2",
 )  # fmt: skip
 
 
@@ -77,10 +59,18 @@ def all_verbs() -> list[Verb]:
         Verb("analyze", "finished", ANALYZE, [ANALYZE], ["run"]),
         Verb("report to files", "finished", TABLES, [TABLES]),
         Verb("tokenizer train", "plan", TOKENIZER, [TOKENIZER]),
+        Verb("prepare", "texts", PREPARE, [PREPARE]),
+        Verb("prepare from a note", "half prepared", PREPARE, [PREPARE]),
+        Verb("eval --tasks", "spoken", TASKS, [TASKS], ["run"]),
+        Verb("report --tensorboard", "finished", EVENTS, [EVENTS]),
+        Verb("analyze --compare", "two", COMPARE, [COMPARE]),
+        Verb("sweep --jobs 2", "plan", [*SWEEP_HERE, "--jobs", "2"], [[*SWEEP_HERE, "--jobs", "2"]]),
     ]
     train, overwrite = [*TRAIN, "--out", "run"], [*TRAIN, "--out", "run", "--overwrite"]
+    behind = [*TRAIN, "train.save_in_background=true", "train.tensorboard=true", "--out", "run"]
     return [
         Verb("train", "nothing", train, [train, RESUME]),
+        Verb("train in the background", "nothing", behind, [behind, RESUME]),
         Verb("train --overwrite", "other", overwrite, [overwrite]),
         Verb("resume", "half", RESUME, [RESUME], ["run"]),
         Verb("resume with an edit", "half", LONGER, [LONGER], ["run"]),
@@ -88,71 +78,6 @@ def all_verbs() -> list[Verb]:
         Verb("sweep, continued", "half swept", SWEEP_HERE, [SWEEP_HERE], ["sweep"]),
         *simple,
     ]
-
-
-def plan(home: Path) -> None:
-    settings = ", ".join(f"{key}: {value}" for key, value in (text.split("=") for text in TINY) if "residual" not in key)
-    (home / "corpus.txt").write_text("".join(f"line {number * number} of the corpus\n" for number in range(200)))
-    (home / "sweep.yaml").write_text(SWEEP % (CONFIG, settings))
-
-
-def must(lab: Lab, home: Path, arguments: list[str]) -> None:
-    done = lab.run(home, arguments)
-    if done.code != 0:
-        raise SystemExit(f"siamese {' '.join(arguments)}: exit code {done.code}: {done.error}")
-
-
-def kill_at(lab: Lab, home: Path, arguments: list[str], chosen) -> None:
-    """Kills the command at the call that `chosen` picks among those of an undisturbed one."""
-    calls = lab.calls(copy(lab, home), arguments)
-    lab.run(home, arguments, at=str(1 + chosen(calls)), do="kill")
-
-
-def fifth_line(calls: list[tuple[str, str]]) -> int:
-    """The write of the last but one line of metrics: a checkpoint stands, and a line after it."""
-    return [i for i, (name, path) in enumerate(calls) if name == "write" and path.endswith("/metrics.jsonl")][-1]
-
-
-def copy(lab: Lab, home: Path) -> Path:
-    target = lab.new_folder() / "home"
-    shutil.copytree(home, target, symlinks=True)
-    return target
-
-
-def probe_inputs(home: Path) -> None:
-    header = {"tokens": {"dtype": "I64", "shape": [1, 17], "data_offsets": [0, 136]}}
-    text = json.dumps(header).encode()
-    body = struct.pack("<17q", *(i % 14 for i in range(17)))
-    (home / "in.safetensors").write_bytes(struct.pack("<Q", len(text)) + text + body)
-
-
-def world(lab: Lab, name: str) -> Path:
-    """The folder of that name, made when it is first asked for."""
-
-    def make(home: Path) -> None:
-        if name == "converted":
-            shutil.copytree(world(lab, "finished"), home, dirs_exist_ok=True)
-            must(lab, home, [*CONVERT, "out"])
-        elif name in ("finished", "half"):
-            if name == "half":
-                kill_at(lab, home, [*TRAIN, "--out", "run"], fifth_line)
-            else:
-                must(lab, home, [*TRAIN, "--out", "run"])
-                probe_inputs(home)
-        elif name == "other":
-            must(lab, home, [*OTHER, "--out", "run"])
-        elif name in ("plan", "swept", "half swept"):
-            plan(home)
-            if name == "swept":
-                must(lab, home, SWEEP_HERE)
-            if name == "half swept":
-                kill_at(lab, home, SWEEP_HERE, fifth_line)
-        elif name == "dit":
-            images = ["model.family=dit", "data.source=shapes", "model.image=8", "train.steps=1", "model.norm=layer"]
-            tiny = [text for text in TINY if not text.startswith(("data.", "model.context", "eval.problems"))]
-            must(lab, home, ["train", CONFIG, *tiny, *images, "--out", "dit", "--quiet"])
-
-    return lab.template(name, make)
 
 
 def plant(home: Path, inside: list[str]) -> None:
