@@ -87,7 +87,7 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=0, help="begin no trial after this time; 0 = no limit")
     parser.add_argument("--short", action="store_true", help="a sample of every attack")
     parser.add_argument("--only", default=",".join(ATTACKS), help="attacks, with commas")
-    parser.add_argument("--verbs", default="", help="only these names of the table, with commas")
+    parser.add_argument("--verbs", default="", help="only these names of the table, with commas; 'analyze': also 'analyze, FILE'")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="trials at a time")
     arguments = parser.parse_args()
     wanted = arguments.only.split(",")

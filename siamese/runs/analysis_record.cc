@@ -7,6 +7,7 @@
 
 #include "siamese/base/check.h"
 #include "siamese/io/atomic_file.h"
+#include "siamese/io/checksum.h"
 #include "siamese/io/message.h"
 #include "siamese/io/strict_json.h"
 #include "siamese/runs/fields.h"
@@ -17,6 +18,7 @@ namespace analysis_detail {
 using Json = nlohmann::ordered_json;
 
 constexpr const char* kKind = "analysis";
+constexpr std::string_view kChecksumMark = "\"checksum\": \"";  // as the printer spaces it
 
 // A struct that lists its fields, lists and optionals of such, and what these are made of in the end: all declared
 // before the first is used.
@@ -113,9 +115,12 @@ void complete(Json& object, int64_t schema) {
 }  // namespace analysis_detail
 
 std::string to_json(const AnalysisRecord& record) {
-  analysis_detail::Json object = {{"schema", kAnalysisSchema}, {"kind", analysis_detail::kKind}};
+  analysis_detail::Json object = {
+      {"schema", kAnalysisSchema}, {"kind", analysis_detail::kKind}, {"checksum", std::string(16, '0')}};
   object.update(analysis_detail::written(record));
-  return io::json_text(object, 1) + "\n";
+  std::string text = io::json_text(object, 1) + "\n";
+  io::seal(text, analysis_detail::kChecksumMark);
+  return text;
 }
 
 AnalysisRecord read_analysis(std::string_view text, const std::string& where) {
@@ -126,9 +131,13 @@ AnalysisRecord read_analysis(std::string_view text, const std::string& where) {
   if (schema < 1 || schema > kAnalysisSchema) {
     fields.wrong("schema", fmt::format("1 to {}, those of this version of siamese", kAnalysisSchema));
   }
+  if (object.contains("checksum")) {
+    if (const auto error = io::seal_error(text, analysis_detail::kChecksumMark)) {
+      throw DataError(where + ": checksum: " + *error + ": the file was damaged or changed");
+    }
+  }
   analysis_detail::complete(object, schema);
-  object.erase("schema");
-  object.erase("kind");
+  for (const char* const key : {"schema", "kind", "checksum"}) object.erase(key);
   AnalysisRecord record;
   analysis_detail::read(object, where, record);
   return record;

@@ -14,7 +14,8 @@
 
 namespace siamese::runs {
 
-// 1: without made_by; 2: without branch_cosine and effective_depth, and the text of a token
+// 1: without made_by; 2: without branch_cosine and effective_depth, and the text of a token, and without a checksum of
+// the file, which may be missing in a later one, too, where somebody took it out to edit a number
 inline constexpr int64_t kAnalysisSchema = 3;
 inline constexpr std::string_view kAnalysisFile = "analysis.json";
 inline constexpr std::string_view kAnalysisTensors = "analysis.safetensors";

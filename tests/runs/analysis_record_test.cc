@@ -44,9 +44,32 @@ TEST(AnalysisRecord, IsReadAsItWasWritten) {
   EXPECT_EQ(nlohmann::json::parse(text)["schema"], kAnalysisSchema);
 }
 
+// As somebody might edit it: without the checksum of what it was.
+nlohmann::ordered_json unsealed() {
+  auto object = nlohmann::ordered_json::parse(to_json(some_analysis()));
+  object.erase("checksum");
+  return object;
+}
+
+TEST(AnalysisRecord, EveryDigitThatChangesIsNamed) {
+  const std::string text = to_json(some_analysis());
+  int digits = 0;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] < '0' || text[i] > '9') continue;
+    std::string changed = text;
+    changed[i] = changed[i] == '7' ? '8' : '7';
+    EXPECT_NE(error_of([&] { read_analysis(changed, "a.json"); }), "") << changed.substr(i, 20);
+    ++digits;
+  }
+  EXPECT_GT(digits, 50);
+  std::string changed = text;
+  changed.replace(changed.find("-0.125"), 6, "-0.625");
+  expect_said(error_of([&] { read_analysis(changed, "a.json"); }), "a.json: checksum: expected");
+}
+
 // Schema 2 had no cosine of the branch, no effective depth and no text of a token; schema 1 did not say who made it.
 TEST(AnalysisRecord, TheSchemasBeforeAreRead) {
-  auto object = nlohmann::ordered_json::parse(to_json(some_analysis()));
+  auto object = unsealed();
   EXPECT_EQ(read_analysis(object.dump(), "here").made_by->build.libtorch, "2.13.0");
   object["schema"] = 2;
   object.erase("effective_depth");
@@ -62,7 +85,7 @@ TEST(AnalysisRecord, TheSchemasBeforeAreRead) {
   expect_said(error_of([&] { read_analysis(spoiled.dump(), "here"); }), "places: expected a list");
   spoiled["places"] = {3};
   expect_said(error_of([&] { read_analysis(spoiled.dump(), "here"); }), "places[0]");
-  auto newer = nlohmann::ordered_json::parse(to_json(some_analysis()));  // a file of this schema has them all
+  auto newer = unsealed();  // a file of this schema has them all
   newer["places"][0]["streams"][0].erase("branch_cosine");
   expect_said(error_of([&] { read_analysis(newer.dump(), "here"); }), "branch_cosine");
   object["schema"] = 1;
@@ -77,7 +100,7 @@ TEST(AnalysisRecord, TheSchemasBeforeAreRead) {
 
 TEST(AnalysisRecord, AWrongOneIsNamed) {
   const auto said = [](const std::function<void(nlohmann::ordered_json&)>& spoil) {
-    auto object = nlohmann::ordered_json::parse(to_json(some_analysis()));
+    auto object = unsealed();
     spoil(object);
     return error_of([&] { read_analysis(object.dump(), "a.json"); });
   };

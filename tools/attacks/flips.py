@@ -256,7 +256,8 @@ def flips(lab: Lab) -> None:
     spoken = ("run/step6/tokenizer.json", "run/tokenizer.json")
     trials += reader_trials(lab, "spoken", [["generate", "run", "--prompt", "line 4"]], "run", spoken, 1)
     trials += reader_trials(lab, "asked", [TASKS], "run/tasks", ("first.jsonl", "second.jsonl"), 1)
-    trials += reader_trials(lab, "two", [COMPARE], "run/analysis", ("analysis.safetensors",), 1)
+    analyses = reader_trials(lab, "two", [COMPARE], "run/analysis", ("analysis.safetensors", "analysis.json"), 1)
+    trials += [trial for trial in analyses if not trial[2].endswith("analysis.json deleted")]  # then it is measured again
     trials += sharded_trials(lab)
     lab.attack(trials + sweep_trials(lab) + data_trials(lab) + gone_trials(lab))
 

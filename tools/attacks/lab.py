@@ -256,7 +256,7 @@ class Lab:
             shutil.rmtree(folder, ignore_errors=True)
 
         before = len(self.findings)
-        trials = [trial for trial in trials if not self.verbs or trial[1] in self.verbs]
+        trials = [trial for trial in trials if not self.verbs or {trial[1], trial[1].split(", ")[0]} & set(self.verbs)]
         if self.ends is not None:  # what time allows is then a fair sample
             self.dice("order").shuffle(trials)
         self.parallel(one, trials)
