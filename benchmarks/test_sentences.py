@@ -113,6 +113,15 @@ class Sentences(unittest.TestCase):
         for said in ("(by 0.0007, {:.4f} to {:.4f})", "lower by 0.0007 ({:.4f} to {:.4f})"):
             self.assertIn(said.format(*dit), text_of("docs/results.md"))
 
+    def test_families_in_bfloat16(self):
+        page = text_of("docs/results.md")
+        for family, rate, digits in (("vit", 0.001, 4), ("dit", 0.001, 4), ("moe", 0.005, 3)):
+            of = f"{family}-micro, siamese"
+            paired = differences(values("precision-families", of, rate), values("families", of, rate))
+            self.assertEqual(len(paired), 3)
+            low, high = interval(paired)
+            self.assertIn(f"{mean(paired):+.{digits}f} ({low:+.{digits}f} to {high:+.{digits}f})", page, family)
+
     def test_what_is_said_to_be_within_noise_is(self):
         others = [(blocks, rate) for blocks in (4, 12, 24, 48) for rate in (0.003, 0.01) if (blocks, rate) != (4, 0.01)]
         for blocks, rate in others:
