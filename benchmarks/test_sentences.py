@@ -49,6 +49,7 @@ SAID = [
     ("precision", ("siamese, precision=bfloat16", 0.01), (SIAMESE, 0.01), "-0.008 (-0.042 to +0.025)"),
     ("precision", ("pre, precision=bfloat16", 0.01), (PRE, 0.01), "+0.004 (-0.045 to +0.053)"),
     ("precision", (SIAMESE, 0.01), (PRE, 0.01), "-0.069 (-0.113 to -0.026)"),
+    ("precision-experts", ("moe-micro, siamese, precision=bfloat16", 0.005), ("moe-micro, siamese", 0.005), "+0.022 (-0.094 to +0.138)"),
     ("upcycle", (GOES_ON + "siamese", 0.003), (GOES_ON + "pre", 0.003), "-0.002 (-0.022 to +0.018)"),
     ("upcycle", (GOES_ON + "siamese(input_norm=false, final_norm=false)", 0.003), (GOES_ON + "pre", 0.003), "+0.004 (-0.039 to +0.046)"),
     ("upcycle", (GOES_ON + "siamese", 0.01), (GOES_ON + "pre", 0.01), "-0.035 (-0.072 to +0.001)"),
