@@ -180,6 +180,22 @@ class Page:
         self.mouse("mouseReleased", x, y)
         self.settle()
 
+    def press(self, node, tries=100):
+        """Clicks on what an expression finds. Where the page moved between the look and the click (an answer of a server
+        came), a reader would look again, and so does this."""
+        for _ in range(tries):
+            box = self.ask(f"""(node => {{ node.scrollIntoView({{block: 'center'}}); window.pressed = false;
+              node.addEventListener('click', () => {{ window.pressed = true; }}, {{capture: true, once: true}});
+              const box = node.getBoundingClientRect(); const [x, y] = [box.x + box.width / 2, box.y + box.height / 2];
+              return node.contains(document.elementFromPoint(x, y)) ? [x, y] : null; }})({node})""")
+            if box:
+                self.click(*box)
+            else:
+                self.settle()
+            if self.ask("window.pressed"):
+                return
+        raise BrowserError(f"could not be clicked: {node}")
+
     def drag(self, start, end):
         self.mouse("mouseMoved", *start)
         self.mouse("mousePressed", *start, 1)

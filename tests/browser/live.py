@@ -25,8 +25,6 @@ window.cell = (name, title) => { const heads = [...document.querySelectorAll('.w
   return row(name).children[heads.indexOf(title)].textContent.replaceAll('\\u2009', ''); };
 window.button = (within, text) => [...within.querySelectorAll('button')].find(one => one.textContent.trim() === text);
 window.alerts = () => [...document.querySelectorAll('.alert-list li')].map(one => one.textContent);
-window.place = (node) => { node.scrollIntoView({block: 'center'}); const box = node.getBoundingClientRect();
-  return {x: box.x, y: box.y, width: box.width, height: box.height}; };
 """
 
 
@@ -113,18 +111,15 @@ class WatchInABrowser(unittest.TestCase):
         self.server = Watching(self.folder)
         self.addCleanup(lambda: self.assertEqual(self.server.stop(), 0))
 
-    def open(self, width=WIDE, count=3):
+    def open(self, width=WIDE, count=3, before=""):
         page = devtools.Page(self.browser, width)
+        page.call("Page.addScriptToEvaluateOnNewDocument", source=before)
         page.open(self.server.address + "/")
         page.ask(HELPERS)
         page.wait(f"rows().length === {count} && lines('Training loss').length === {count}")
         self.addCleanup(page.call, "Page.navigate", url="about:blank")  # or its stream would stay open
         self.addCleanup(lambda: self.assertEqual(page.complaints(), []))
         return page
-
-    def press(self, page, node):
-        box = page.ask(f"place({node})")
-        page.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
 
     def test_curves_and_numbers_grow_with_the_run(self):
         page = self.open()
@@ -186,17 +181,17 @@ class WatchInABrowser(unittest.TestCase):
         page.wait("rows().length === 1 && row('one') && lines('Training loss').length === 1")
         self.assertEqual(page.ask("getComputedStyle(row('one').querySelector('.dot')).backgroundColor"), colors[0])
         page.ask("(() => { const box = document.querySelector('.filter'); box.value = ''; box.dispatchEvent(new Event('input')); })()")
-        self.press(page, "button(document.querySelector('.watch-bar'), 'Variant and rate')")
+        page.press("button(document.querySelector('.watch-bar'), 'Variant and rate')")
         self.assertEqual(page.ask("groups()"), ["siamese \u00b7 0.001", "siamese \u00b7 0.004", "pre \u00b7 0.001"])
-        self.press(page, "row('two').querySelector('.pin')")
+        page.press("row('two').querySelector('.pin')")
         self.assertEqual(page.ask("row('two').querySelector('.pin').getAttribute('aria-pressed')"), "true")
-        self.press(page, "button(document.querySelector('.watch-bar'), 'Only pinned')")
+        page.press("button(document.querySelector('.watch-bar'), 'Only pinned')")
         page.wait("lines('Training loss').length === 1")
         self.assertEqual(page.ask("document.querySelectorAll('.heat-map').length"), 1)
         self.assertEqual(page.ask("document.querySelector('.heat-map h3').textContent"), "two")
-        self.press(page, "button(document.querySelector('.watch-bar'), 'Unpin all')")
+        page.press("button(document.querySelector('.watch-bar'), 'Unpin all')")
         page.wait("lines('Training loss').length === 3")
-        self.press(page, "button(document.querySelector('.group-row'), 'Hide curves')")
+        page.press("button(document.querySelector('.group-row'), 'Hide curves')")
         page.wait("lines('Training loss').length === 2 && rows().length === 3")
 
     def test_heat_maps_follow_and_are_read_by_keys(self):
@@ -215,6 +210,16 @@ class WatchInABrowser(unittest.TestCase):
         page.ask("(() => { const choice = document.querySelector('.heat-map select'); choice.selectedIndex = 0; choice.dispatchEvent(new Event('change')); })()")
         self.assertIn("from 0.1 to 0.4", page.ask("document.querySelector('.heat-plot').getAttribute('aria-label')"))
 
+    def test_nothing_moves_when_a_depth_profile_comes(self):
+        for width in (WIDE, NARROW):
+            with self.subTest(width=width):
+                page = self.open(width, before="const asked = fetch; const held = new Promise(done => { window.release = done; }); window.fetch = async (...what) => { await held; return asked(...what); };")
+                page.wait("document.querySelector('.heat-map').textContent.includes('Reading')")
+                top = page.ask("document.querySelector('.watch-table').getBoundingClientRect().top")
+                page.ask("release()")
+                page.wait("document.querySelectorAll('.heat-map .heat-cells rect').length === 16")
+                self.assertEqual(page.ask("document.querySelector('.watch-table').getBoundingClientRect().top"), top)
+
     def test_alerts_name_the_run_and_the_step(self):
         page = self.open()
         self.one.train(1, lambda step: 40)
@@ -225,7 +230,8 @@ class WatchInABrowser(unittest.TestCase):
 
     def test_the_page_finds_a_server_that_was_started_again(self):
         page = self.open()
-        self.press(page, "row('one').querySelector('.pin')")
+        page.press("row('one').querySelector('.pin')")
+        self.assertEqual(page.ask("row('one').querySelector('.pin').getAttribute('aria-pressed')"), "true")
         self.assertEqual(self.server.stop(), 0)
         page.wait("document.querySelector('.title-row .pill').textContent.startsWith('no answer')")
         self.one.train(7)
@@ -247,7 +253,7 @@ class WatchInABrowser(unittest.TestCase):
         self.one.train(1, lambda step: 40)
         page = self.open()
         page.wait("document.querySelector('.watch-bar [aria-label=Family]') && alerts().length && document.querySelector('.heat-map')")
-        self.press(page, "row('one').querySelector('.pin')")
+        page.press("row('one').querySelector('.pin')")
         self.assertEqual(page.nameless(), [])
         self.assertTrue(page.ask("[...document.querySelectorAll('.plot')].every(one => one.tabIndex === 0 && one.getAttribute('aria-label').length > 10)"))
         self.assertTrue(page.ask("[...document.querySelectorAll('[role=group]')].every(one => one.getAttribute('aria-label'))"))

@@ -93,8 +93,7 @@ class ReportInABrowser(unittest.TestCase):
         (self.folder / name).write_bytes(base64.b64decode(shot["data"]))
 
     def press(self, page, card, text):
-        box = page.ask(f"place(button(card({card!r}), {text!r}))")
-        page.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+        page.press(f"button(card({card!r}), {text!r})")
 
     def too_wide(self, page):
         """What sticks out to the right of the window, and does not scroll within its own box."""
@@ -182,8 +181,7 @@ class ReportInABrowser(unittest.TestCase):
             pressed = f"[...{choice}.querySelectorAll('button')].map(one => one.getAttribute('aria-pressed')).indexOf('true')"
             at = page.ask(pressed)
             other = "Log" if at == 0 else "Linear"
-            box = page.ask(f"place(button({choice}, {other!r}))")
-            page.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+            page.press(f"button({choice}, {other!r})")
             self.assertEqual(page.ask(pressed), 1 - at)
             after = page.ask("lines('Loss')")
             self.assertNotEqual(after, before)
@@ -196,8 +194,7 @@ class ReportInABrowser(unittest.TestCase):
         self.assertLessEqual({"Steps", "Tokens"}, set(names))
         labels = set()
         for name in names:
-            box = page.ask(f"place(button({choice}, {name!r}))")
-            page.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+            page.press(f"button({choice}, {name!r})")
             self.assertTrue(page.ask("lines('Loss').length > 0"), name)
             labels.add(tuple(page.ask("ticks('Loss')")))
         self.assertEqual(len(labels), len(names))
@@ -209,23 +206,20 @@ class ReportInABrowser(unittest.TestCase):
         before = page.ask(drawn)
         self.assertGreater(len(before), 8)  # a line for each of eight variants, and the baseline
         self.assertTrue({"0.003", "0.01", "0.03"} <= set(page.ask(f"ticks({title!r})")), page.ask(f"ticks({title!r})"))
-        box = page.ask(f"place(button(card({title!r}).querySelector('[aria-label=\"Vertical axis\"]'), 'Linear'))")
-        page.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+        page.press(f"button(card({title!r}).querySelector('[aria-label=\"Vertical axis\"]'), 'Linear')")
         self.assertNotEqual(page.ask(drawn), before)
 
     def test_variants_are_switched_off_and_on(self):
         page = self.open(WIDE)
         chip = "document.querySelector('.legend .chip.variant')"
         whole = page.ask("lines('Loss').length")
-        box = page.ask(f"place({chip})")
-        page.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+        page.press(f"{chip}")
         self.assertEqual(page.ask(f"{chip}.getAttribute('aria-pressed')"), "false")
         self.assertLess(page.ask("lines('Loss').length"), whole)
-        page.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+        page.press(chip)
         self.assertEqual(page.ask("lines('Loss').length"), whole)
         for words, count in (("None", 0), ("All", whole)):
-            box = page.ask(f"place(button(document.querySelector('.legend'), {words!r}))")
-            page.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+            page.press(f"button(document.querySelector('.legend'), {words!r})")
             self.assertEqual(page.ask("lines('Loss').length"), count)
 
     def test_the_training_curve_is_switched_off(self):
@@ -256,8 +250,7 @@ class ReportInABrowser(unittest.TestCase):
         names = f"[...{column}.rows].map(row => row.cells[0].textContent)"
         orders = []
         for _ in range(2):
-            box = page.ask(f"place({head})")
-            page.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+            page.press(f"{head}")
             orders.append(page.ask(names))
         self.assertEqual(orders[0], sorted(orders[0]))
         self.assertEqual(orders[1], orders[0][::-1])

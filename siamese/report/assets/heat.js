@@ -1,5 +1,6 @@
 // A heat map over time and depth: a column for each recorded step, a row for each site, the first at the bottom.
-//   spec:   {title, lead, height, controls}
+//   spec:   {title, lead, height, controls, empty (what stands there without content), keeps (the height is kept
+//            free for the map that is on its way: what is below does not move when it comes)}
 //   update: {steps, sites: [{block, kind}], values: [[of the sites] of each step], what (they are), note}
 // Colour is the logarithm of the value where all are positive. The pointer or the arrow keys read a cell.
 
@@ -7,6 +8,7 @@ function createHeat(spec) {
   const view = { content: null, shown: null, at: null };
   const plot = el("div", { class: "plot heat-plot", tabindex: "0", role: "img", "aria-roledescription": "heat map" });
   const tooltip = el("div", { class: "tooltip", hidden: true, role: "status" });
+  if (spec.keeps) plot.style.minHeight = spec.height + "px";
   const scale = el("div", { class: "heat-scale" });
   const title = el("h3", {}, spec.title);
   const node = el("div", { class: "card chart heat-map" },
@@ -35,7 +37,7 @@ function createHeat(spec) {
     node.classList.toggle("is-empty", !range);
     if (!range) {
       plot.setAttribute("aria-label", `${spec.title}: nothing recorded yet`);
-      scale.replaceChildren();
+      scale.replaceChildren(...(spec.keeps ? ["\u00a0"] : []));
       return plot.append(emptyNote(spec.empty || "No depth profile has been recorded yet."));
     }
     const { steps, sites, values } = content;

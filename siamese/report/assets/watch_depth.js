@@ -18,7 +18,7 @@ function watchDepth() {
   function makeCard(run) {
     const card = { version: "", depth: null, choice: null };
     const slot = el("span", {});
-    const heat = createHeat({ title: run.name, height: 240, controls: [slot] });
+    const heat = createHeat({ title: run.name, height: 240, controls: [slot], empty: "Reading\u2026", keeps: true });
     const draw = () => heat.update(card.depth ? heatContent(card.depth, card.choice) : null, run.name);
     const choose = () => {
       if (!card.depth) return slot.replaceChildren();
