@@ -13,8 +13,8 @@
 HWY_BEFORE_NAMESPACE();
 namespace siamese::kernels::HWY_NAMESPACE {
 
-template <bool kShift>
-void modulate_row(float one, const float* scale, const float* shift, const float* x, float* y, int64_t cols) {
+template <bool kShift, class T>
+void modulate_row(float one, const float* scale, const float* shift, const float* x, T* y, int64_t cols) {
   const Floats d;
   const auto ones = hn::Set(d, one);
   for_each_vector(0, cols, [&](int64_t i, auto access) HWY_ATTR {
@@ -28,7 +28,8 @@ void modulate_row(float one, const float* scale, const float* shift, const float
   });
 }
 
-void modulate_forward(const Modulation& by, const float* x, float* y, int64_t row_begin, int64_t row_end) {
+template <class T>
+HWY_INLINE void forward_rows(const Modulation& by, const float* x, T* y, int64_t row_begin, int64_t row_end) {
   for (int64_t row = row_begin; row < row_end; ++row) {
     const int64_t sample = row / by.tokens;
     const float* const scale = by.scale + sample * by.scale_stride;
@@ -42,8 +43,8 @@ void modulate_forward(const Modulation& by, const float* x, float* y, int64_t ro
 }
 
 // One token; the sums of the sample stay in cache between tokens.
-template <bool kShift>
-void modulate_row_backward(float one, const float* scale, const float* dy, const float* x, float* dx, float* dscale,
+template <bool kShift, class T>
+void modulate_row_backward(float one, const float* scale, const T* dy, const float* x, float* dx, float* dscale,
                            float* dshift, int64_t col_begin, int64_t col_end) {
   const Floats d;
   const auto ones = hn::Set(d, one);
@@ -55,8 +56,9 @@ void modulate_row_backward(float one, const float* scale, const float* dy, const
   });
 }
 
-void modulate_backward(const Modulation& by, const float* dy, const float* x, float* dx, float* dscale, float* dshift,
-                       int64_t sample, int64_t col_begin, int64_t col_end) {
+template <class T>
+HWY_INLINE void backward_columns(const Modulation& by, const T* dy, const float* x, float* dx, float* dscale,
+                                 float* dshift, int64_t sample, int64_t col_begin, int64_t col_end) {
   const float* const scale = by.scale + sample * by.scale_stride;
   float* const to_scale = dscale + sample * by.cols;
   float* const to_shift = dshift == nullptr ? nullptr : dshift + sample * by.cols;
@@ -72,22 +74,48 @@ void modulate_backward(const Modulation& by, const float* dy, const float* x, fl
   }
 }
 
+void forward_to_floats(const Modulation& by, const float* x, float* y, int64_t row_begin, int64_t row_end) {
+  forward_rows(by, x, y, row_begin, row_end);
+}
+void forward_to_bfloat16(const Modulation& by, const float* x, Bfloat16* y, int64_t row_begin, int64_t row_end) {
+  forward_rows(by, x, y, row_begin, row_end);
+}
+void backward_of_floats(const Modulation& by, const float* dy, const float* x, float* dx, float* dscale, float* dshift,
+                        int64_t sample, int64_t col_begin, int64_t col_end) {
+  backward_columns(by, dy, x, dx, dscale, dshift, sample, col_begin, col_end);
+}
+void backward_of_bfloat16(const Modulation& by, const Bfloat16* dy, const float* x, float* dx, float* dscale,
+                          float* dshift, int64_t sample, int64_t col_begin, int64_t col_end) {
+  backward_columns(by, dy, x, dx, dscale, dshift, sample, col_begin, col_end);
+}
+
 }  // namespace siamese::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace siamese::kernels {
 
-HWY_EXPORT(modulate_forward);
-HWY_EXPORT(modulate_backward);
+HWY_EXPORT(forward_to_floats);
+HWY_EXPORT(forward_to_bfloat16);
+HWY_EXPORT(backward_of_floats);
+HWY_EXPORT(backward_of_bfloat16);
 
 void modulate_forward(const Modulation& by, const float* x, float* y, int64_t row_begin, int64_t row_end) {
-  HWY_DYNAMIC_DISPATCH(modulate_forward)(by, x, y, row_begin, row_end);
+  HWY_DYNAMIC_DISPATCH(forward_to_floats)(by, x, y, row_begin, row_end);
+}
+
+void modulate_forward(const Modulation& by, const float* x, Bfloat16* y, int64_t row_begin, int64_t row_end) {
+  HWY_DYNAMIC_DISPATCH(forward_to_bfloat16)(by, x, y, row_begin, row_end);
 }
 
 void modulate_backward(const Modulation& by, const float* dy, const float* x, float* dx, float* dscale, float* dshift,
                        int64_t sample, int64_t col_begin, int64_t col_end) {
-  HWY_DYNAMIC_DISPATCH(modulate_backward)(by, dy, x, dx, dscale, dshift, sample, col_begin, col_end);
+  HWY_DYNAMIC_DISPATCH(backward_of_floats)(by, dy, x, dx, dscale, dshift, sample, col_begin, col_end);
+}
+
+void modulate_backward(const Modulation& by, const Bfloat16* dy, const float* x, float* dx, float* dscale,
+                       float* dshift, int64_t sample, int64_t col_begin, int64_t col_end) {
+  HWY_DYNAMIC_DISPATCH(backward_of_bfloat16)(by, dy, x, dx, dscale, dshift, sample, col_begin, col_end);
 }
 
 }  // namespace siamese::kernels

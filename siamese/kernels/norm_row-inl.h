@@ -11,6 +11,13 @@
 HWY_BEFORE_NAMESPACE();
 namespace siamese::kernels::HWY_NAMESPACE {
 
+// A row in another type: to bfloat16, or a float again.
+template <class From, class To>
+HWY_INLINE void convert_row(const From* from, int64_t cols, To* to) {
+  const Floats d;
+  for_each_vector(0, cols, [&](int64_t i, auto access) HWY_ATTR { access.store(access.load(d, from + i), d, to + i); });
+}
+
 // A norm that may lack anything: where a row's other steps take longer than asking.
 template <bool kLayer>
 using AnyRowNorm = RowNormAt<kLayer, Presence::unknown, /*kAnyAffine=*/true>;

@@ -117,9 +117,11 @@ void attend_row(const StreamAttend& attend, const StreamAttendRows& rows, int64_
     scores[j] = static_cast<float>(scale * sums.second);
   }
   softmax(scores, n, rows.scratch);
-  weighted_sum<false>(rows.streams, at, rows.scratch, n, cols, rows.input + at);
+  float* const input = rows.half_input != nullptr ? rows.scratch + n : rows.input + at;
+  weighted_sum<false>(rows.streams, at, rows.scratch, n, cols, input);
   auto norm = norm_at<kLayer>(attend, scores);
-  if (norm.present()) norm_row(norm, cols, rows.input + at);
+  if (norm.present()) norm_row(norm, cols, input);
+  if (rows.half_input != nullptr) convert_row(input, cols, rows.half_input + at);
 }
 
 // What a row of one stream's gradient is made of: T + weight D + for_query q - for_stream V.
@@ -167,13 +169,15 @@ void attend_row_backward(const StreamAttend& attend, const StreamAttendGradients
   const int64_t cols = attend.cols;
   const int64_t n = attend.streams;
   const int64_t at = row * cols;
-  if (g.d_input == nullptr) return pass_through(attend, g, at);
+  if (g.d_input == nullptr && g.half_d_input == nullptr) return pass_through(attend, g, at);
   float* const scores = attend.statistics + row * attend.statistics_cols();
   const float* const scales = scores + n;
-  float* const weights = g.scratch + 2 * cols;
+  float* const widened = g.scratch + 2 * cols;
+  float* const weights = widened + cols;
   float* const query_weights = weights + n;  // e_j r_j
   softmax(scores, n, weights);
-  const float* d_sum = g.d_input + at;
+  if (g.half_d_input != nullptr) convert_row(g.half_d_input + at, cols, widened);
+  const float* d_sum = g.half_d_input != nullptr ? widened : g.d_input + at;
   auto norm = norm_at<kLayer>(attend, scores);
   if (norm.present()) {
     weighted_sum<false>(g.streams, at, weights, n, cols, g.scratch);

@@ -11,6 +11,7 @@
 
 #include <cstdint>
 
+#include "siamese/kernels/bfloat16.h"
 #include "siamese/kernels/row_norm.h"
 
 namespace siamese::kernels {
@@ -35,7 +36,8 @@ struct StreamAttendRows {
   const float* branch = nullptr;          // z; null: none
   float* sum = nullptr;                   // overwritten, with a branch
   float* input = nullptr;                 // overwritten
-  float* scratch = nullptr;               // n floats of this thread's own
+  Bfloat16* half_input = nullptr;         // in its place: rounded once
+  float* scratch = nullptr;               // n + cols floats of this thread's own
 };
 
 // Overwrites the statistics too.
@@ -46,13 +48,14 @@ struct StreamAttendGradients {
   const float* const* streams = nullptr;  // V, as forward used them: the last one with its branch
   // What comes back; null: 0.
   const float* d_input = nullptr;
-  const float* const* through = nullptr;  // T, each or all
+  const Bfloat16* half_d_input = nullptr;  // in its place
+  const float* const* through = nullptr;   // T, each or all
   // Overwritten; null: not wanted, each or all.
   float* const* d_streams = nullptr;
   // ADDED to, row after row; null: not wanted.
   float* d_query = nullptr;
   RowNormGradient norm;
-  // Of this thread's own: 2 cols + 2 n floats and n doubles.
+  // Of this thread's own: 3 cols + 2 n floats and n doubles.
   float* scratch = nullptr;
   double* dots = nullptr;
 };

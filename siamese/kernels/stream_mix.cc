@@ -124,6 +124,11 @@ HWY_INLINE WeightedRows mixed(const StreamMix& mix, const float* weights, const 
   return rows;
 }
 
+// Where an output's row is made.
+HWY_INLINE float* output_row(const StreamMixRows& rows, int output, int64_t at) {
+  return rows.half_output != nullptr ? rows.scratch : rows.outputs[static_cast<size_t>(output)] + at;
+}
+
 template <bool kLayer>
 void mix_row(const StreamMix& mix, const StreamMixRows& rows, int64_t row) {
   const int64_t at = row * mix.cols;
@@ -134,10 +139,11 @@ void mix_row(const StreamMix& mix, const StreamMixRows& rows, int64_t row) {
     if (rows.branch != nullptr) {
       sum.add(rows.branch + at, mix.branch_weights[coefficients_at(mix, row, mix.outputs) + j]);
     }
-    sum.sum(mix.cols, rows.outputs[static_cast<size_t>(j)] + at);
+    sum.sum(mix.cols, output_row(rows, j, at));
   }
   AnyRowNorm<kLayer> norm(mix.norm, row, nullptr);
-  if (norm.present()) norm_row(norm, mix.cols, rows.outputs[0] + at);
+  if (norm.present()) norm_row(norm, mix.cols, output_row(rows, 0, at));
+  if (rows.half_output != nullptr) convert_row(rows.scratch, mix.cols, rows.half_output + at);
 }
 
 // The outputs whose gradient came, without gaps: the gradient's row and which output it is.
@@ -149,6 +155,13 @@ struct GivenGradients {
 
 HWY_INLINE GivenGradients given_gradients(const StreamMix& mix, const StreamMixGradients& g, int64_t at) {
   GivenGradients given;
+  if (g.half_d_output != nullptr) {
+    float* const row = g.scratch + 2 * mix.cols;
+    convert_row(g.half_d_output + at, mix.cols, row);
+    given.rows[0] = row;
+    given.count = 1;
+    return given;
+  }
   for (int j = 0; j < mix.outputs; ++j) {
     const float* const rows = g.d_outputs[static_cast<size_t>(j)];
     if (rows == nullptr) continue;

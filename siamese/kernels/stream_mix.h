@@ -12,6 +12,7 @@
 #include <array>
 #include <cstdint>
 
+#include "siamese/kernels/bfloat16.h"
 #include "siamese/kernels/row_norm.h"
 
 namespace siamese::kernels {
@@ -36,6 +37,9 @@ struct StreamMixRows {
   PerStream<const float> streams{};
   const float* branch = nullptr;
   PerStream<float> outputs{};
+  // The one output as bfloat16 in place of outputs[0]: rounded once, after the norm.
+  Bfloat16* half_output = nullptr;
+  float* scratch = nullptr;  // cols floats of this thread's own, with half_output
 };
 
 // Overwrites the outputs and the norm's statistics.
@@ -47,7 +51,8 @@ struct StreamMixGradients {
   const float* branch = nullptr;
   // What comes back; null: 0.
   PerStream<const float> d_outputs{};
-  PerStream<const float> through{};  // T
+  const Bfloat16* half_d_output = nullptr;  // in place of d_outputs[0]
+  PerStream<const float> through{};         // T
   // Overwritten; null: not wanted.
   PerStream<float> d_streams{};
   float* d_branch = nullptr;
@@ -56,10 +61,10 @@ struct StreamMixGradients {
   float* d_matrix = nullptr;
   float* d_branch_weights = nullptr;
   RowNormGradient norm;      // ADDED to
-  float* scratch = nullptr;  // kStreamMixScratchRows * cols floats of this thread's own, with a norm
+  float* scratch = nullptr;  // kStreamMixScratchRows * cols floats of this thread's own, with a norm or half_d_output
 };
 
-inline constexpr int64_t kStreamMixScratchRows = 2;
+inline constexpr int64_t kStreamMixScratchRows = 3;
 
 void stream_mix_backward(const StreamMix& mix, const StreamMixGradients& gradients, int64_t row_begin, int64_t row_end);
 

@@ -10,6 +10,7 @@
 #include "siamese/nn/expect.h"
 #include "siamese/ops/activation.h"
 #include "siamese/ops/modulate.h"
+#include "siamese/ops/operand.h"
 #include "siamese/ops/reduce.h"
 
 namespace siamese::models {
@@ -104,13 +105,16 @@ at::Tensor DiffusionTransformer::final_state(const at::Tensor& x, const at::Tens
   const at::Tensor embedded = patches_(x.to(here)) + positions_.value().to(here);
   std::vector<at::Tensor> of_blocks;
   for (const auto& modulation : modulations_) of_blocks.push_back(modulation(condition));
-  const auto sublayer = [blocks = blocks_, dropping, watch = options.watch](
+  // A recorder and an intervention want floats, as everywhere (Stack::rounds_input).
+  const bool observed = options.recorder != nullptr || options.intervention != nullptr;
+  const auto sublayer = [blocks = blocks_, dropping, watch = options.watch, observed](
                             const residual::Site& site, const at::Tensor& read,
                             const std::vector<at::Tensor>& conditions, const std::vector<at::Tensor>& carry) {
     // Shift, scale, gate of attention, then of the feed-forward.
     const auto vectors = conditions[static_cast<size_t>(site.block)].chunk(6, 1);
     const size_t first = site.kind == residual::SiteKind::attention ? 0 : 3;
-    const at::Tensor input = ops::modulate(read, vectors[first], vectors[first + 1]);
+    const bool half = !observed && ops::rounds_operand(read);
+    const at::Tensor input = ops::modulate(read, vectors[first], vectors[first + 1], half);
     SublayerOutput result = (*blocks)(site, input, {.dropping = dropping, .watch = watch}, carry);
     result.branch.gate = vectors[first + 2].unsqueeze(1);
     result.input = input;
@@ -121,8 +125,9 @@ at::Tensor DiffusionTransformer::final_state(const at::Tensor& x, const at::Tens
 
 at::Tensor DiffusionTransformer::output_of(const at::Tensor& state, const at::Tensor& condition) const {
   const auto last = final_modulation_(condition).chunk(2, 1);
-  return nn::images_of(final_.rounded(ops::modulate(final_norm_(state), last[0], last[1])), config_.patch,
-                       out_channels());
+  const at::Tensor modulated =
+      ops::modulate(final_norm_(state), last[0], last[1], /*half_output=*/ops::rounds_operand(state));
+  return nn::images_of(final_.rounded(modulated), config_.patch, out_channels());
 }
 
 NoisedImages draw_noised(const Diffusion& diffusion, const at::Tensor& images, uint64_t first_position, uint64_t seed) {

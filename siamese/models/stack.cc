@@ -152,8 +152,8 @@ Stack::Passing Stack::run_recomputed(const Passing& passing, size_t first, size_
 }
 
 bool Stack::rounds_input(const residual::Streams& streams, const StackOptions& options) const {
-  return ops::precision() == ops::Precision::bfloat16 && streams[0].scalar_type() == at::kFloat && !modulated_ &&
-         options.recorder == nullptr && options.intervention == nullptr;
+  return ops::rounds_operand(streams[0]) && !modulated_ && options.recorder == nullptr &&
+         options.intervention == nullptr;
 }
 
 // Backward takes the nodes that are ready in the opposite order of their making. So before it takes the one that made

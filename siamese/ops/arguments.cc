@@ -69,6 +69,13 @@ const Arguments& Arguments::shape(const char* name, const at::Tensor& tensor, c1
   return same_type(name, tensor);
 }
 
+const Arguments& Arguments::shape_or_half(const char* name, const at::Tensor& tensor, c10::SymIntArrayRef sizes) const {
+  if (!tensor.defined() || tensor.scalar_type() != at::kBFloat16) return shape(name, tensor, sizes);
+  check_sizes(name, tensor, sizes);
+  check_type(name, tensor, at::kBFloat16);
+  return *this;
+}
+
 const Arguments& Arguments::wide_shape(const char* name, const at::Tensor& tensor, c10::SymIntArrayRef sizes) const {
   if (!tensor.defined()) return *this;
   check_sizes(name, tensor, sizes);

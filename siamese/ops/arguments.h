@@ -21,6 +21,8 @@ class Arguments {
   const Arguments& least_rank(const char* name, const at::Tensor& tensor, int64_t rank) const;
   // exactly these sizes; type and device of the first argument
   const Arguments& shape(const char* name, const at::Tensor& tensor, c10::SymIntArrayRef sizes) const;
+  // the same, or bfloat16: what comes back to a result that was rounded
+  const Arguments& shape_or_half(const char* name, const at::Tensor& tensor, c10::SymIntArrayRef sizes) const;
   // exactly these sizes, for a parameter: type and device of the first argument, or float32 beside a half type
   const Arguments& parameter(const char* name, const at::Tensor& tensor, c10::SymIntArrayRef sizes) const;
   // type and device of the first argument, whatever its sizes

@@ -8,6 +8,7 @@
 #include "siamese/ops/partials.h"
 #include "siamese/ops/pointers.h"
 #include "siamese/ops/stream_pass.h"
+#include "siamese/ops/wide.h"
 
 namespace siamese::ops::attend_pass {
 namespace {
@@ -49,10 +50,11 @@ AttendPass::AttendPass(at::TensorList given, const at::Tensor& q, double key_eps
   norm.bias = dense(norm.bias);
 }
 
-AttendOutputs forward_rows(const AttendPass& pass, const at::Tensor& given_branch) {
+AttendOutputs forward_rows(const AttendPass& pass, const at::Tensor& given_branch, bool half_input) {
   const at::Tensor& last = pass.streams.back();
   const at::Tensor branch = dense(given_branch);
-  AttendOutputs made{at::empty_like(last), branch.defined() ? at::empty_like(last) : no_gradient(last)};
+  AttendOutputs made{at::empty(last.sizes(), half_if(half_input, last)),
+                     branch.defined() ? at::empty_like(last) : no_gradient(last)};
   std::vector<const float*> used = pointers_of(pass.streams);
   if (branch.defined()) used.back() = made.sum.const_data_ptr<float>();
   kernels::StreamAttendRows rows;
@@ -60,11 +62,15 @@ AttendOutputs forward_rows(const AttendPass& pass, const at::Tensor& given_branc
   rows.last = last.const_data_ptr<float>();
   rows.branch = data_or_null(branch);
   rows.sum = made.sum.mutable_data_ptr<float>();
-  rows.input = made.input.mutable_data_ptr<float>();
+  if (half_input) {
+    rows.half_input = writable_of<kernels::Bfloat16>(made.input);
+  } else {
+    rows.input = made.input.mutable_data_ptr<float>();
+  }
   const kernels::StreamAttend attend = pointed(pass);
   at::parallel_for(0, rows_of(pass), row_grain(attend.cols * attend.streams), [&](int64_t begin, int64_t end) {
     static thread_local std::vector<float> scratch;
-    scratch.resize(static_cast<size_t>(attend.streams));
+    scratch.resize(static_cast<size_t>(attend.streams + attend.cols));
     kernels::StreamAttendRows mine = rows;
     mine.scratch = scratch.data();
     kernels::stream_attend_forward(attend, mine, begin, end);
@@ -75,6 +81,7 @@ AttendOutputs forward_rows(const AttendPass& pass, const at::Tensor& given_branc
 AttendGradients backward_rows(const AttendPass& pass, const at::Tensor& given_d_input, at::TensorList given_through,
                               const AttendWanted& wanted) {
   const at::Tensor d_input = dense(given_d_input);
+  const bool half_input = d_input.defined() && d_input.scalar_type() == at::kBFloat16;
   Tensors through;
   for (const at::Tensor& gradient : given_through) through.push_back(dense(gradient));
   AttendGradients made;
@@ -92,11 +99,15 @@ AttendGradients backward_rows(const AttendPass& pass, const at::Tensor& given_d_
   partials.for_each([&](int64_t begin, int64_t end, float* const* sums) {
     static thread_local std::vector<float> scratch;
     static thread_local std::vector<double> dots;
-    scratch.resize(static_cast<size_t>(2 * (attend.cols + attend.streams)));
+    scratch.resize(static_cast<size_t>(3 * attend.cols + 2 * attend.streams));
     dots.resize(static_cast<size_t>(attend.streams));
     kernels::StreamAttendGradients rows;
     rows.streams = used.data();
-    rows.d_input = data_or_null(d_input);
+    if (half_input) {
+      rows.half_d_input = data_of<kernels::Bfloat16>(d_input);
+    } else {
+      rows.d_input = data_or_null(d_input);
+    }
     rows.through = came.empty() ? nullptr : came.data();
     rows.d_streams = wanted.streams ? written.data() : nullptr;
     rows.d_query = wanted.query ? sums[0] : nullptr;

@@ -28,7 +28,7 @@ struct AttendOutputs {
 };
 
 // Makes the outputs and writes the statistics.
-AttendOutputs forward_rows(const AttendPass& pass, const at::Tensor& branch);
+AttendOutputs forward_rows(const AttendPass& pass, const at::Tensor& branch, bool half_input);
 
 struct AttendGradients {
   Tensors streams;
@@ -39,8 +39,8 @@ struct AttendWanted {
   bool streams, query, gain, bias;
 };
 
-// The pass's last stream is the sum. d_input may be undefined, and each of `through`, or all, absent. What is not
-// wanted or not there comes back without elements.
+// The pass's last stream is the sum. d_input may be undefined or bfloat16, and each of `through`, or all, absent. What
+// is not wanted or not there comes back without elements.
 AttendGradients backward_rows(const AttendPass& pass, const at::Tensor& d_input, at::TensorList through,
                               const AttendWanted& wanted);
 

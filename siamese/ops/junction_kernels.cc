@@ -19,6 +19,7 @@
 #include "siamese/ops/partials.h"
 #include "siamese/ops/pointers.h"
 #include "siamese/ops/sample_partials.h"
+#include "siamese/ops/wide.h"
 
 namespace siamese::ops::junction_op {
 
@@ -36,10 +37,6 @@ void check_returning(const Returning& returning, const JunctionPlan& plan) {
       .require(!plan.half_input || like_input.scalar_type() == at::kBFloat16, "d_input", "BFloat16",
                c10::toString(like_input.scalar_type()));
   Arguments(kOp, plan.half_input ? "d_input" : "y", like_input).shape("d_input", returning.d_input, y.sym_sizes());
-}
-
-at::TensorOptions half_if(bool half, const at::Tensor& y) {
-  return half ? y.options().dtype(at::kBFloat16) : y.options();
 }
 
 // The outputs of a pass, not yet written.

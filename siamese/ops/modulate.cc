@@ -15,6 +15,7 @@
 #include "siamese/ops/plain_gradient.h"
 #include "siamese/ops/pointers.h"
 #include "siamese/ops/scope.h"
+#include "siamese/ops/wide.h"
 
 namespace siamese::ops {
 
@@ -61,14 +62,18 @@ kernels::Modulation modulation(const at::Tensor& x, const at::Tensor& scale, con
   return by;
 }
 
-at::Tensor forward(const at::Tensor& given, const at::Tensor& given_scale, const at::Tensor& given_shift, float one) {
+at::Tensor forward(const at::Tensor& given, const at::Tensor& given_scale, const at::Tensor& given_shift, float one,
+                   bool half) {
   const at::Tensor x = given.contiguous();
   const at::Tensor scale = with_dense_rows(given_scale);
   const at::Tensor shift = given_shift.defined() ? with_dense_rows(given_shift) : given_shift;
   const kernels::Modulation by = modulation(x, scale, shift, one);
-  at::Tensor y = at::empty_like(x);
-  at::parallel_for(0, x.size(0) * by.tokens, row_grain(by.cols), [&](int64_t begin, int64_t end) {
-    kernels::modulate_forward(by, x.const_data_ptr<float>(), y.mutable_data_ptr<float>(), begin, end);
+  at::Tensor y = at::empty(x.sizes(), half_if(half, x));
+  with_element_type(y, [&](auto element) {
+    using T = decltype(element);
+    at::parallel_for(0, x.size(0) * by.tokens, row_grain(by.cols), [&](int64_t begin, int64_t end) {
+      kernels::modulate_forward(by, x.const_data_ptr<float>(), writable_of<T>(y), begin, end);
+    });
   });
   return y;
 }
@@ -83,14 +88,16 @@ std::tuple<at::Tensor, at::Tensor> backward(const at::Tensor& given_dy, const at
   const at::Tensor dscale = empty_vectors(x);
   const kernels::Modulation by = modulation(x, scale, {}, one);
   const int64_t blocks = (by.cols + kTaskColumns - 1) / kTaskColumns;
-  at::parallel_for(0, x.size(0) * blocks, 1, [&](int64_t first, int64_t last) {
-    for (int64_t task = first; task < last; ++task) {
-      const int64_t begin = task % blocks * kTaskColumns;
-      kernels::modulate_backward(by, dy.const_data_ptr<float>(), x.const_data_ptr<float>(),
-                                 dx.mutable_data_ptr<float>(), dscale.mutable_data_ptr<float>(),
-                                 writable_or_null(dshift), task / blocks, begin,
-                                 std::min(by.cols, begin + kTaskColumns));
-    }
+  with_element_type(dy, [&](auto element) {
+    using T = decltype(element);
+    at::parallel_for(0, x.size(0) * blocks, 1, [&](int64_t first, int64_t last) {
+      for (int64_t task = first; task < last; ++task) {
+        const int64_t begin = task % blocks * kTaskColumns;
+        kernels::modulate_backward(by, data_of<T>(dy), x.const_data_ptr<float>(), dx.mutable_data_ptr<float>(),
+                                   dscale.mutable_data_ptr<float>(), writable_or_null(dshift), task / blocks, begin,
+                                   std::min(by.cols, begin + kTaskColumns));
+      }
+    });
   });
   return {dx, dscale};
 }
@@ -109,34 +116,34 @@ void check_all(const at::Tensor& x, const at::Tensor& shift, const at::Tensor& s
 }
 
 void check_backward(const at::Tensor& dy, const at::Tensor& x, const at::Tensor& scale) {
-  check("modulate_backward", x, "scale", scale).shape("dy", dy, x.sym_sizes());
+  check("modulate_backward", x, "scale", scale).shape_or_half("dy", dy, x.sym_sizes());
 }
 
-at::Tensor plain_forward(const at::Tensor& x, const at::Tensor& shift, const at::Tensor& scale) {
+at::Tensor plain_forward(const at::Tensor& x, const at::Tensor& shift, const at::Tensor& scale, bool half) {
   check_all(x, shift, scale);
   const OneThread one_thread;
-  return plain::modulate(x, shift, scale).contiguous();
+  return plain::modulate(x, shift, scale).contiguous().to(half_if(half, x));
 }
 
-at::Tensor fused_forward(const at::Tensor& x, const at::Tensor& shift, const at::Tensor& scale) {
+at::Tensor fused_forward(const at::Tensor& x, const at::Tensor& shift, const at::Tensor& scale, bool half) {
   check_all(x, shift, scale);
-  return use_fused("modulate", {x}) ? forward(x, scale, shift, 1) : plain_forward(x, shift, scale);
+  return use_fused("modulate", {x}) ? forward(x, scale, shift, 1, half) : plain_forward(x, shift, scale, half);
 }
 
-at::Tensor meta_forward(const at::Tensor& x, const at::Tensor& shift, const at::Tensor& scale) {
+at::Tensor meta_forward(const at::Tensor& x, const at::Tensor& shift, const at::Tensor& scale, bool half) {
   check_all(x, shift, scale);
-  return empty_dense(x);
+  return at::empty_symint(x.sym_sizes(), half_if(half, x));
 }
 
 Made plain_backward(const at::Tensor& dy, const at::Tensor& x, const at::Tensor& scale, Wanted wanted) {
   check_backward(dy, x, scale);
   // A shift is no part of any other gradient.
   const at::Tensor shift = wanted[1] ? at::zeros(scale.sizes(), scale.options()) : at::Tensor();
-  const Tensors made =
-      gradients_of({x, shift, scale}, {wanted[0], wanted[1], wanted[2]}, {dy}, [&](const Tensors& given) {
-        const at::Tensor scaled = plain::gate(given[0], 1 + given[2]);
-        return Tensors{given[1].defined() ? scaled + given[1].unsqueeze(1) : scaled};
-      });
+  const Tensors made = gradients_of({x, shift, scale}, {wanted[0], wanted[1], wanted[2]}, {dy.to(x.scalar_type())},
+                                    [&](const Tensors& given) {
+                                      const at::Tensor scaled = plain::gate(given[0], 1 + given[2]);
+                                      return Tensors{given[1].defined() ? scaled + given[1].unsqueeze(1) : scaled};
+                                    });
   return {made[0], made[1], made[2]};
 }
 
@@ -157,11 +164,11 @@ Made meta_backward(const at::Tensor& dy, const at::Tensor& x, const at::Tensor& 
 class Pair : public torch::autograd::Function<Pair> {
  public:
   static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const at::Tensor& shift,
-                            const at::Tensor& scale) {
+                            const at::Tensor& scale, bool half) {
     const at::AutoDispatchBelowAutograd below;
     static const auto op = find_op("modulate_forward", fused_forward);
     context->save_for_backward({x, scale});
-    return op.call(x, shift, scale);
+    return op.call(x, shift, scale, half);
   }
 
   static tensor_list backward(AutogradContext* context, const tensor_list& grads) {
@@ -170,23 +177,23 @@ class Pair : public torch::autograd::Function<Pair> {
     const BelowAutograd below;
     static const auto op = find_op("modulate_backward", fused_backward);
     const auto [dx, dshift, dscale] = op.call(grads[0], saved[0], saved[1], {wanted[0], wanted[1], wanted[2]});
-    return {if_wanted(wanted[0], dx), if_wanted(wanted[1], dshift), if_wanted(wanted[2], dscale)};
+    return {if_wanted(wanted[0], dx), if_wanted(wanted[1], dshift), if_wanted(wanted[2], dscale), {}};
   }
 };
 
-at::Tensor pair(const at::Tensor& x, const at::Tensor& shift, const at::Tensor& scale) {
-  return Pair::apply(dense_once(x), shift, with_dense_rows(scale));
+at::Tensor pair(const at::Tensor& x, const at::Tensor& shift, const at::Tensor& scale, bool half) {
+  return Pair::apply(dense_once(x), shift, with_dense_rows(scale), half);
 }
 
-at::Tensor alone(const at::Tensor& x, const at::Tensor& shift, const at::Tensor& scale) {
+at::Tensor alone(const at::Tensor& x, const at::Tensor& shift, const at::Tensor& scale, bool half) {
   static const auto op = find_op("modulate_forward", fused_forward);
-  return op.call(x, shift, scale);
+  return op.call(x, shift, scale, half);
 }
 
 TORCH_LIBRARY_FRAGMENT(siamese, library) {
-  define_pair(library, "modulate(Tensor x, Tensor shift, Tensor scale) -> Tensor", pair, alone);
-  define_part(library, "modulate_forward(Tensor x, Tensor shift, Tensor scale) -> Tensor", plain_forward, fused_forward,
-              meta_forward);
+  const std::string given = "(Tensor x, Tensor shift, Tensor scale, bool half_output=False) -> Tensor";
+  define_pair(library, "modulate" + given, pair, alone);
+  define_part(library, "modulate_forward" + given, plain_forward, fused_forward, meta_forward);
   define_part(library,
               "modulate_backward(Tensor dy, Tensor x, Tensor scale, bool[3] wanted) -> "
               "(Tensor dx, Tensor dshift, Tensor dscale)",
@@ -213,7 +220,7 @@ at::Tensor plain_forward(const at::Tensor& x, const at::Tensor& gate) {
 
 at::Tensor fused_forward(const at::Tensor& x, const at::Tensor& gate) {
   check("gate", x, "gate", gate);
-  return use_fused("gate", {x}) ? forward(x, gate, {}, 0) : plain_forward(x, gate);
+  return use_fused("gate", {x}) ? forward(x, gate, {}, 0, false) : plain_forward(x, gate);
 }
 
 at::Tensor meta_forward(const at::Tensor& x, const at::Tensor& gate) {
@@ -277,10 +284,10 @@ TORCH_LIBRARY_FRAGMENT(siamese, library) {
 
 }  // namespace gate_op
 
-at::Tensor modulate(const at::Tensor& x, const at::Tensor& shift, const at::Tensor& scale) {
+at::Tensor modulate(const at::Tensor& x, const at::Tensor& shift, const at::Tensor& scale, bool half_output) {
   const PartScope scope("part::modulate");
   static const auto op = find_op("modulate", modulate_op::pair);
-  return op.call(x, shift, scale);
+  return op.call(x, shift, scale, half_output);
 }
 
 at::Tensor gate(const at::Tensor& x, const at::Tensor& gate) {

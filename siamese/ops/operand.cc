@@ -41,10 +41,9 @@ bool same_view(const at::Tensor& a, const at::Tensor& b) { return same_shape(a, 
 void set_precision(Precision precision) { operand_detail::current = precision; }
 Precision precision() { return operand_detail::current; }
 
-at::Tensor to_operand(const at::Tensor& x) {
-  const bool rounds = precision() == Precision::bfloat16 && x.scalar_type() == at::kFloat;
-  return rounds ? x.to(at::kBFloat16) : x;
-}
+bool rounds_operand(const at::Tensor& x) { return precision() == Precision::bfloat16 && x.scalar_type() == at::kFloat; }
+
+at::Tensor to_operand(const at::Tensor& x) { return rounds_operand(x) ? x.to(at::kBFloat16) : x; }
 
 at::Tensor from_operand(const at::Tensor& y) {
   const bool rounded = precision() == Precision::bfloat16 && y.scalar_type() == at::kBFloat16;

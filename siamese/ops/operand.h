@@ -28,6 +28,8 @@ class PrecisionGuard {
   Precision previous_;
 };
 
+// Whether products take x as bfloat16: so it is with bfloat16 for float32 activations.
+bool rounds_operand(const at::Tensor& x);
 // With bfloat16: float32 activations as operands of products, and a product's result as a float32 tensor again. Other
 // types stay, and so does everything with float32.
 at::Tensor to_operand(const at::Tensor& x);

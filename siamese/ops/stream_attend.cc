@@ -96,13 +96,13 @@ void check_backward(const Optional& d_input, at::TensorList through, at::TensorL
   constexpr const char* kOp = "stream_attend_backward";
   check(kOp, streams, {}, query, gain, bias, norm, layer);
   const Arguments arguments(kOp, "streams", streams[0]);
-  arguments.shape("d_input", or_undefined(d_input), streams[0].sym_sizes());
+  arguments.shape_or_half("d_input", or_undefined(d_input), streams[0].sym_sizes());
   if (!through.empty()) check_gradients(arguments, "through", through, streams.size(), streams[0]);
   arguments.wide_shape("statistics", statistics, statistics_shape(streams, norm, layer));
 }
 
 Made plain_forward(at::TensorList streams, const Optional& branch, const at::Tensor& query, const Optional& gain,
-                   const Optional& bias, double eps, bool norm, bool layer, double norm_eps) {
+                   const Optional& bias, double eps, bool norm, bool layer, double norm_eps, bool half_input) {
   check("stream_attend", streams, branch, query, gain, bias, norm, layer);
   const OneThread one_thread;
   const Tensors used = with_branch(streams, or_undefined(branch));
@@ -113,27 +113,28 @@ Made plain_forward(at::TensorList streams, const Optional& branch, const at::Ten
       statistics.push_back(each.unsqueeze(-1));
     }
   }
-  const at::Tensor input = normed(step_of(gain, bias, norm, layer, norm_eps), sum).to(streams[0].scalar_type());
+  const at::Tensor input = normed(step_of(gain, bias, norm, layer, norm_eps), sum).to(half_if(half_input, streams[0]));
   return {input.contiguous(), branch.has_value() ? used.back().contiguous() : no_gradient(streams[0]),
           at::cat(statistics, -1).contiguous()};
 }
 
 Made meta_forward(at::TensorList streams, const Optional& branch, const at::Tensor& query, const Optional& gain,
-                  const Optional& bias, double, bool norm, bool layer, double) {
+                  const Optional& bias, double, bool norm, bool layer, double, bool half_input) {
   check("stream_attend", streams, branch, query, gain, bias, norm, layer);
-  return {empty_dense(streams[0]), branch.has_value() ? empty_dense(streams[0]) : no_gradient(streams[0]),
+  return {at::empty_symint(streams[0].sym_sizes(), half_if(half_input, streams[0])),
+          branch.has_value() ? empty_dense(streams[0]) : no_gradient(streams[0]),
           empty_statistics(streams, norm, layer)};
 }
 
 Made fused_forward(at::TensorList streams, const Optional& branch, const at::Tensor& query, const Optional& gain,
-                   const Optional& bias, double eps, bool norm, bool layer, double norm_eps) {
+                   const Optional& bias, double eps, bool norm, bool layer, double norm_eps, bool half_input) {
   check("stream_attend", streams, branch, query, gain, bias, norm, layer);
   if (!use_fused("stream_attend", {streams[0]})) {
-    return plain_forward(streams, branch, query, gain, bias, eps, norm, layer, norm_eps);
+    return plain_forward(streams, branch, query, gain, bias, eps, norm, layer, norm_eps, half_input);
   }
   const at::Tensor statistics = empty_statistics(streams, norm, layer);
   const AttendPass pass(streams, query, eps, step_of(gain, bias, norm, layer, norm_eps), statistics);
-  const AttendOutputs made = forward_rows(pass, or_undefined(branch));
+  const AttendOutputs made = forward_rows(pass, or_undefined(branch), half_input);
   return {made.input, made.sum, statistics};
 }
 
@@ -147,7 +148,8 @@ Gradients plain_backward(const Optional& d_input, at::TensorList through, at::Te
   inputs.insert(inputs.end(), streams.begin(), streams.end());
   std::vector<bool> wanted_ones = {wanted[1], wanted[2], wanted[3]};
   wanted_ones.resize(inputs.size(), wanted[0]);
-  const Tensors made = gradients_of(inputs, wanted_ones, {or_undefined(d_input)}, [&](const Tensors& t) {
+  const at::Tensor d_sum = d_input ? d_input->to(streams[0].scalar_type()) : at::Tensor();
+  const Tensors made = gradients_of(inputs, wanted_ones, {d_sum}, [&](const Tensors& t) {
     const NormStep mine{step.present, step.layer, t[1], t[2], step.eps};
     const at::Tensor sum = attention({t.begin() + 3, t.end()}, t[0], eps).sum;
     return Tensors{normed(mine, sum).to(t[3].scalar_type())};
@@ -193,10 +195,11 @@ class Pair : public torch::autograd::Function<Pair> {
  public:
   static tensor_list forward(AutogradContext* context, at::TensorList streams, const Optional& branch,
                              const at::Tensor& query, const Optional& gain, const Optional& bias, double eps, bool norm,
-                             bool layer, double norm_eps, bool hand_on) {
+                             bool layer, double norm_eps, bool half_input, bool hand_on) {
     const at::AutoDispatchBelowAutograd below;
     static const auto op = find_op("stream_attend_forward", fused_forward);
-    const auto [input, sum, statistics] = op.call(streams, branch, query, gain, bias, eps, norm, layer, norm_eps);
+    const auto [input, sum, statistics] =
+        op.call(streams, branch, query, gain, bias, eps, norm, layer, norm_eps, half_input);
     context->set_materialize_grads(false);
     tensor_list saved = {query, or_undefined(gain), or_undefined(bias), statistics};
     saved.insert(saved.end(), streams.begin(), streams.end());
@@ -241,25 +244,26 @@ class Pair : public torch::autograd::Function<Pair> {
     result.push_back(if_wanted(wanted[n + 1], d_query));
     result.push_back(if_wanted(wanted[n + 2] && norm, d_gain));
     result.push_back(if_wanted(wanted[n + 3] && norm && layer, d_bias));
-    result.resize(result.size() + 5);  // eps, norm, layer, norm_eps, hand_on
+    result.resize(result.size() + 6);  // eps, norm, layer, norm_eps, half_input, hand_on
     return result;
   }
 };
 
 std::tuple<at::Tensor, at::Tensor> pair(at::TensorList streams, const Optional& branch, const at::Tensor& query,
                                         const Optional& gain, const Optional& bias, double eps, bool norm, bool layer,
-                                        double norm_eps) {
+                                        double norm_eps, bool half_input) {
   const tensor_list dense_streams = dense_once(streams);
   const auto made = Pair::apply(at::TensorList(dense_streams), branch, dense_once(query), gain, bias, eps, norm, layer,
-                                norm_eps, false);
+                                norm_eps, half_input, false);
   return {made[0], made[1]};
 }
 
 std::tuple<at::Tensor, at::Tensor> alone(at::TensorList streams, const Optional& branch, const at::Tensor& query,
                                          const Optional& gain, const Optional& bias, double eps, bool norm, bool layer,
-                                         double norm_eps) {
+                                         double norm_eps, bool half_input) {
   static const auto op = find_op("stream_attend_forward", fused_forward);
-  const auto [input, sum, statistics] = op.call(streams, branch, query, gain, bias, eps, norm, layer, norm_eps);
+  const auto [input, sum, statistics] =
+      op.call(streams, branch, query, gain, bias, eps, norm, layer, norm_eps, half_input);
   return {input, sum};
 }
 
@@ -267,10 +271,13 @@ TORCH_LIBRARY_FRAGMENT(siamese, library) {
   const std::string affine = "Tensor query, Tensor? gain, Tensor? bias";
   const std::string given = "(Tensor[] streams, Tensor? branch, " + affine;
   const std::string numbers = "float eps, bool norm, bool layer, float norm_eps";
-  define_pair(library, "stream_attend" + given + ", " + numbers + ") -> (Tensor input, Tensor sum)", pair, alone);
-  define_part(library,
-              "stream_attend_forward" + given + ", " + numbers + ") -> (Tensor input, Tensor sum, Tensor statistics)",
-              plain_forward, fused_forward, meta_forward);
+  const std::string half = ", bool half_input=False";
+  define_pair(library, "stream_attend" + given + ", " + numbers + half + ") -> (Tensor input, Tensor sum)", pair,
+              alone);
+  define_part(
+      library,
+      "stream_attend_forward" + given + ", " + numbers + half + ") -> (Tensor input, Tensor sum, Tensor statistics)",
+      plain_forward, fused_forward, meta_forward);
   define_part(library,
               "stream_attend_backward(Tensor? d_input, Tensor[] through, Tensor[] streams, " + affine +
                   ", Tensor statistics, " + numbers +
@@ -292,17 +299,18 @@ StreamAttended stream_attend(const std::vector<at::Tensor>& streams, const at::T
 }  // namespace plain
 
 StreamAttended stream_attend(const std::vector<at::Tensor>& streams, const at::Tensor& branch, const at::Tensor& query,
-                             double eps, const NormStep& norm) {
+                             double eps, const NormStep& norm, bool half_input) {
   if (norm.pointwise()) {  // an op of its own
     StreamAttended made = stream_attend(streams, branch, query, eps, {});
     made.input = apply(norm, made.input);
+    made.input = made.input.to(half_if(half_input, made.input));
     return made;
   }
   const PartScope scope("part::junction");
   const Tensors dense_streams = dense_once(streams);
   const auto made = stream_attend_op::Pair::apply(at::TensorList(dense_streams), as_optional(dense_once(branch)),
                                                   dense_once(query), as_optional(norm.gain), as_optional(norm.bias),
-                                                  eps, norm.present, norm.layer, norm.eps, true);
+                                                  eps, norm.present, norm.layer, norm.eps, half_input, true);
   return {made[0], {made.begin() + 1, made.end()}};
 }
 

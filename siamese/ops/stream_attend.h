@@ -3,6 +3,7 @@
 //   V_last <- V_last + branch                                  where a branch waits
 //   s_j = <query, V_j> / sqrt( mean(V_j^2) + eps );   a = softmax over the streams of s
 //   input = N( sum_j a_j V_j )
+// With half_input the input is bfloat16, rounded once, and so is what comes back to it (ops/operand.h).
 // streams V_j and branch: [..., cols], any number of streams; query: [cols]. Statistics, weights and sums are float32
 // at least. Backward keeps the streams, their scores and their scales, and computes the rest again.
 #pragma once
@@ -24,7 +25,7 @@ struct StreamAttended {
 
 // branch undefined: none.
 StreamAttended stream_attend(const std::vector<at::Tensor>& streams, const at::Tensor& branch, const at::Tensor& query,
-                             double eps, const NormStep& norm);
+                             double eps, const NormStep& norm, bool half_input = false);
 
 namespace plain {
 

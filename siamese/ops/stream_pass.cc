@@ -13,6 +13,7 @@
 #include "siamese/ops/partials.h"
 #include "siamese/ops/pointers.h"
 #include "siamese/ops/row_linear.h"
+#include "siamese/ops/wide.h"
 
 namespace siamese::ops::stream_pass {
 
@@ -129,12 +130,18 @@ Tensors forward_rows(const StreamPass& pass) {
   for (size_t i = 0; i < pass.streams.size(); ++i) rows.streams[i] = pass.streams[i].const_data_ptr<float>();
   Tensors outputs;
   for (size_t j = 0; j < static_cast<size_t>(pass.outputs); ++j) {
-    outputs.push_back(empty_dense(pass.streams[0]));
-    rows.outputs[j] = outputs[j].mutable_data_ptr<float>();
+    outputs.push_back(at::empty(pass.streams[0].sizes(), half_if(pass.half_input, pass.streams[0])));
+    if (!pass.half_input) rows.outputs[j] = outputs[j].mutable_data_ptr<float>();
   }
+  if (pass.half_input) rows.half_output = writable_of<kernels::Bfloat16>(outputs[0]);
   rows.branch = data_or_null(pass.branch);
-  at::parallel_for(0, rows_of(pass.streams[0]), row_grain(mix.cols),
-                   [&](int64_t begin, int64_t end) { kernels::stream_mix_forward(mix, rows, begin, end); });
+  at::parallel_for(0, rows_of(pass.streams[0]), row_grain(mix.cols), [&](int64_t begin, int64_t end) {
+    static thread_local std::vector<float> scratch;
+    scratch.resize(static_cast<size_t>(mix.cols));
+    kernels::StreamMixRows mine = rows;
+    mine.scratch = scratch.data();
+    kernels::stream_mix_forward(mix, mine, begin, end);
+  });
   return outputs;
 }
 
@@ -146,7 +153,11 @@ StreamPassGradients backward_rows(const StreamPass& pass, at::TensorList d_outpu
   for (size_t j = 0; j < d_outputs.size(); ++j) {
     if (is_absent(d_outputs[j])) continue;
     dense.push_back(d_outputs[j].contiguous());
-    rows.d_outputs[j] = dense.back().const_data_ptr<float>();
+    if (dense.back().scalar_type() == at::kBFloat16) {
+      rows.half_d_output = data_of<kernels::Bfloat16>(dense.back());
+    } else {
+      rows.d_outputs[j] = dense.back().const_data_ptr<float>();
+    }
   }
   for (size_t i = 0; i < through.size(); ++i) {
     if (is_absent(through[i])) continue;

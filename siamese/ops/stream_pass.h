@@ -45,8 +45,9 @@ struct StreamPass {
   bool each_row = false;
   at::Tensor branch;  // a write
   at::Tensor branch_weights;
-  NormStep norm;          // a read
-  at::Tensor statistics;  // [mean of a LayerNorm and 1 / deviation, rows...], with a norm
+  NormStep norm;            // a read
+  at::Tensor statistics;    // [mean of a LayerNorm and 1 / deviation, rows...], with a norm
+  bool half_input = false;  // a read's: rounded to bfloat16
 };
 
 // Makes the outputs and writes the statistics.
@@ -61,7 +62,8 @@ struct StreamPassGradients {
   at::Tensor bias;
 };
 
-// d_outputs and through (what else comes back to each stream; none at all, or one for each) may be absent.
+// That of a read's input may be bfloat16. d_outputs and through (what else comes back to each stream; none at all, or
+// one for each) may be absent.
 StreamPassGradients backward_rows(const StreamPass& pass, at::TensorList d_outputs, at::TensorList through);
 
 }  // namespace siamese::ops::stream_pass

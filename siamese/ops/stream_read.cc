@@ -18,6 +18,7 @@
 #include "siamese/ops/scope.h"
 #include "siamese/ops/stream_mix.h"
 #include "siamese/ops/stream_pass.h"
+#include "siamese/ops/wide.h"
 
 namespace siamese::ops {
 
@@ -69,7 +70,7 @@ void check_backward(const Optional& d_input, at::TensorList through, at::TensorL
   constexpr const char* kOp = "stream_read_backward";
   check(kOp, streams, weights, gain, bias, norm, layer);
   const Arguments arguments(kOp, "streams", streams[0]);
-  arguments.shape("d_input", or_undefined(d_input), streams[0].sym_sizes());
+  arguments.shape_or_half("d_input", or_undefined(d_input), streams[0].sym_sizes());
   if (!through.empty()) check_gradients(arguments, "through", through, streams.size(), streams[0]);
   arguments.shape("statistics", statistics, statistics_shape(streams[0], norm, layer));
 }
@@ -87,29 +88,35 @@ StreamPass pass_of(at::TensorList streams, const at::Tensor& weights, NormStep n
 }
 
 Made plain_forward(at::TensorList streams, const at::Tensor& weights, const Optional& gain, const Optional& bias,
-                   bool norm, bool layer, double eps) {
+                   bool norm, bool layer, double eps, bool half_input) {
   check("stream_read", streams, weights, gain, bias, norm, layer);
   const OneThread one_thread;
   const at::Tensor sum = plain::stream_read(streams.vec(), weights, {}).input;
   const at::Tensor empty = at::empty_symint(statistics_shape(streams[0], norm, layer), streams[0].options());
-  if (!norm) return {sum.contiguous(), empty};
+  const at::TensorOptions options = half_if(half_input, sum);
+  if (!norm) return {sum.contiguous().to(options), empty};
   const at::Tensor input = layer ? plain::layer_norm(sum, or_undefined(gain), or_undefined(bias), eps)
                                  : plain::rms_norm(sum, or_undefined(gain), eps);
-  return {input.contiguous(), at::stack(plain::norm_statistics(sum, layer, eps)).contiguous()};
+  return {input.contiguous().to(options), at::stack(plain::norm_statistics(sum, layer, eps)).contiguous()};
 }
 
 Made meta_forward(at::TensorList streams, const at::Tensor& weights, const Optional& gain, const Optional& bias,
-                  bool norm, bool layer, double) {
+                  bool norm, bool layer, double, bool half_input) {
   check("stream_read", streams, weights, gain, bias, norm, layer);
-  return {empty_dense(streams[0]), at::empty_symint(statistics_shape(streams[0], norm, layer), streams[0].options())};
+  return {at::empty_symint(streams[0].sym_sizes(), half_if(half_input, streams[0])),
+          at::empty_symint(statistics_shape(streams[0], norm, layer), streams[0].options())};
 }
 
 Made fused_forward(at::TensorList streams, const at::Tensor& weights, const Optional& gain, const Optional& bias,
-                   bool norm, bool layer, double eps) {
+                   bool norm, bool layer, double eps, bool half_input) {
   check("stream_read", streams, weights, gain, bias, norm, layer);
-  if (!has_kernel("stream_read", streams, 1)) return plain_forward(streams, weights, gain, bias, norm, layer, eps);
+  if (!has_kernel("stream_read", streams, 1)) {
+    return plain_forward(streams, weights, gain, bias, norm, layer, eps, half_input);
+  }
   const at::Tensor statistics = at::empty_symint(statistics_shape(streams[0], norm, layer), streams[0].options());
-  return {forward_rows(pass_of(streams, weights, step_of(gain, bias, norm, layer, eps), statistics))[0], statistics};
+  StreamPass pass = pass_of(streams, weights, step_of(gain, bias, norm, layer, eps), statistics);
+  pass.half_input = half_input;
+  return {forward_rows(pass)[0], statistics};
 }
 
 // What came back through the streams that were handed on, added.
@@ -126,7 +133,8 @@ Gradients plain_backward(const Optional& d_input, at::TensorList through, at::Te
   inputs.insert(inputs.end(), streams.begin(), streams.end());
   std::vector<bool> wanted_ones = {wanted[1], wanted[2], wanted[3]};
   wanted_ones.resize(inputs.size(), wanted[0]);
-  const Tensors made = gradients_of(inputs, wanted_ones, {or_undefined(d_input)}, [&](const Tensors& given) {
+  const at::Tensor d_sum = d_input ? d_input->to(weights.scalar_type()) : at::Tensor();
+  const Tensors made = gradients_of(inputs, wanted_ones, {d_sum}, [&](const Tensors& given) {
     const at::Tensor sum = plain::stream_read({given.begin() + 3, given.end()}, given[0], {}).input;
     if (!norm) return Tensors{sum};
     return Tensors{layer ? plain::layer_norm(sum, given[1], given[2], eps) : plain::rms_norm(sum, given[1], eps)};
@@ -173,10 +181,10 @@ class Pair : public torch::autograd::Function<Pair> {
  public:
   static tensor_list forward(AutogradContext* context, at::TensorList streams, const at::Tensor& weights,
                              const Optional& gain, const Optional& bias, bool norm, bool layer, double eps,
-                             bool hand_on) {
+                             bool half_input, bool hand_on) {
     const at::AutoDispatchBelowAutograd below;
     static const auto op = find_op("stream_read_forward", fused_forward);
-    const auto [input, statistics] = op.call(streams, weights, gain, bias, norm, layer, eps);
+    const auto [input, statistics] = op.call(streams, weights, gain, bias, norm, layer, eps, half_input);
     context->set_materialize_grads(false);
     tensor_list saved = {weights, or_undefined(gain), or_undefined(bias), statistics};
     saved.insert(saved.end(), streams.begin(), streams.end());
@@ -211,29 +219,30 @@ class Pair : public torch::autograd::Function<Pair> {
     result.push_back(if_wanted(wanted[n], d_weights));
     result.push_back(if_wanted(wanted[n + 1] && norm, d_gain));
     result.push_back(if_wanted(wanted[n + 2] && norm && layer, d_bias));
-    result.resize(result.size() + 4);  // norm, layer, eps, hand_on
+    result.resize(result.size() + 5);  // norm, layer, eps, half_input, hand_on
     return result;
   }
 };
 
 at::Tensor pair(at::TensorList streams, const at::Tensor& weights, const Optional& gain, const Optional& bias,
-                bool norm, bool layer, double eps) {
+                bool norm, bool layer, double eps, bool half_input) {
   const tensor_list dense = dense_once(streams);
-  return Pair::apply(at::TensorList(dense), dense_once(weights), gain, bias, norm, layer, eps, false)[0];
+  return Pair::apply(at::TensorList(dense), dense_once(weights), gain, bias, norm, layer, eps, half_input, false)[0];
 }
 
 at::Tensor alone(at::TensorList streams, const at::Tensor& weights, const Optional& gain, const Optional& bias,
-                 bool norm, bool layer, double eps) {
+                 bool norm, bool layer, double eps, bool half_input) {
   static const auto op = find_op("stream_read_forward", fused_forward);
-  return std::get<0>(op.call(streams, weights, gain, bias, norm, layer, eps));
+  return std::get<0>(op.call(streams, weights, gain, bias, norm, layer, eps, half_input));
 }
 
 TORCH_LIBRARY_FRAGMENT(siamese, library) {
   const std::string tensors = "Tensor[] streams, Tensor weights, Tensor? gain, Tensor? bias";
   const std::string norm = "bool norm, bool layer, float eps";
-  define_pair(library, "stream_read(" + tensors + ", " + norm + ") -> Tensor", pair, alone);
-  define_part(library, "stream_read_forward(" + tensors + ", " + norm + ") -> (Tensor input, Tensor statistics)",
-              plain_forward, fused_forward, meta_forward);
+  const std::string given = "(" + tensors + ", " + norm + ", bool half_input=False)";
+  define_pair(library, "stream_read" + given + " -> Tensor", pair, alone);
+  define_part(library, "stream_read_forward" + given + " -> (Tensor input, Tensor statistics)", plain_forward,
+              fused_forward, meta_forward);
   define_part(library,
               "stream_read_backward(Tensor? d_input, Tensor[] through, " + tensors + ", Tensor statistics, " + norm +
                   ", bool[4] wanted) -> (Tensor[] d_streams, Tensor d_weights, Tensor d_gain, Tensor d_bias)",
@@ -242,17 +251,20 @@ TORCH_LIBRARY_FRAGMENT(siamese, library) {
 
 }  // namespace stream_read_op
 
-StreamRead stream_read(const std::vector<at::Tensor>& streams, const at::Tensor& weights, const NormStep& norm) {
+StreamRead stream_read(const std::vector<at::Tensor>& streams, const at::Tensor& weights, const NormStep& norm,
+                       bool half_input) {
   const PartScope scope("part::junction");
   // More streams than the kernel takes: only their sum is plain, its norm has a kernel of its own. So has one that is
   // element-wise.
   const bool norm_after = norm.pointwise() || streams.size() > static_cast<size_t>(kernels::kMaxMixedStreams);
   const bool norm_within = norm.present && !norm_after;
   const Tensors dense = dense_once(streams);
-  const auto made = stream_read_op::Pair::apply(
-      at::TensorList(dense), dense_once(weights), norm_within ? as_optional(norm.gain) : std::nullopt,
-      norm_within ? as_optional(norm.bias) : std::nullopt, norm_within, norm.layer, norm.eps, true);
-  return {norm_after ? apply(norm, made[0]) : made[0], {made.begin() + 1, made.end()}};
+  const auto made = stream_read_op::Pair::apply(at::TensorList(dense), dense_once(weights),
+                                                norm_within ? as_optional(norm.gain) : std::nullopt,
+                                                norm_within ? as_optional(norm.bias) : std::nullopt, norm_within,
+                                                norm.layer, norm.eps, half_input && !norm_after, true);
+  const at::Tensor input = norm_after ? apply(norm, made[0]) : made[0];
+  return {input.to(half_if(half_input, input)), {made.begin() + 1, made.end()}};
 }
 
 }  // namespace siamese::ops

@@ -16,4 +16,9 @@ inline at::ScalarType exact_type(at::Device device) { return device.is_mps() ? a
 
 inline at::Tensor wide(const at::Tensor& x) { return x.to(wide_type(x)); }
 
+// For a result that is rounded to bfloat16, or of x's own type.
+inline at::TensorOptions half_if(bool half, const at::Tensor& x) {
+  return half ? x.options().dtype(at::kBFloat16) : x.options();
+}
+
 }  // namespace siamese::ops

@@ -4,6 +4,7 @@
 
 #include "siamese/base/check.h"
 #include "siamese/ops/stream_attend.h"
+#include "siamese/residual/pass.h"
 
 namespace siamese::residual {
 namespace {
@@ -27,8 +28,8 @@ class DepthAttention {
     for (const auto& stream : streams.list) sources.push_back(stream.value);
     at::Tensor branch;  // a write defers to the last source alone
     if (streams.pending) branch = gated(streams.pending->branch).to(sources.back().scalar_type());
-    ops::StreamAttended made =
-        ops::stream_attend(sources, branch, query_.value() * key_norm_.gain().value(), eps_, norm.step());
+    ops::StreamAttended made = ops::stream_attend(sources, branch, query_.value() * key_norm_.gain().value(), eps_,
+                                                  norm.step(), streams.rounds_input);
     return {streams.replaced(std::move(made.streams)), std::move(made.input)};
   }
 
@@ -57,7 +58,7 @@ class AttnResJunction : public Junction {
 
   ReadResult read(const Streams& streams, Recorder* recorder) const override {
     const bool one_source = site().index == 0;
-    DepthRead made = one_source ? DepthRead{streams, norm_(streams[0])} : attention_(streams, norm_);
+    DepthRead made = one_source ? DepthRead{streams, input_of_first(norm_, streams)} : attention_(streams, norm_);
     if (options_.block > 0 && !one_source && starts_source()) {
       made.streams.list.back().name = "b" + std::to_string(site().block / options_.block);  // p is full
     }

@@ -17,7 +17,7 @@ class KeelJunction : public Junction {
 
   ReadResult read(const Streams& streams, Recorder* recorder) const override {
     Streams now = flush(streams);
-    at::Tensor input = input_norm_(now[0]);
+    at::Tensor input = input_of_first(input_norm_, now);
     record(recorder, "h", now[0], input);
     return {std::move(now), std::move(input)};
   }

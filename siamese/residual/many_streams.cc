@@ -21,7 +21,7 @@ ReadResult MixingJunction::read(const Streams& streams, Recorder* recorder) cons
   const Mixing mix = mixing(values);
   // Of streams in bfloat16 the sums behind the coefficients are floats.
   const auto as_streams = [&](const at::Tensor& weights) { return weights.to(values[0].scalar_type()); };
-  ops::StreamRead made = ops::stream_read(values, as_streams(mix.input), norm_.step());
+  ops::StreamRead made = ops::stream_read(values, as_streams(mix.input), norm_.step(), now.rounds_input);
   Streams next = now.replaced(std::move(made.streams));
   next.handed = {as_streams(mix.streams), as_streams(mix.output)};
   return {std::move(next), std::move(made.input)};

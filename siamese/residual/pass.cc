@@ -66,6 +66,12 @@ ops::Junction pass_over_first(const Streams& streams) {
   return pass_over(first);
 }
 
+at::Tensor input_of_first(const nn::Norm& norm, const Streams& streams) {
+  ops::Junction pass = pass_over_first(streams);
+  pass.input_norm = norm.step();
+  return ops::junction(pass).input;
+}
+
 Streams with_first(const Streams& streams, at::Tensor value) {
   std::vector<at::Tensor> values = {std::move(value)};
   for (size_t i = 1; i < streams.list.size(); ++i) values.push_back(streams[i]);

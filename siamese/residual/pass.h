@@ -13,6 +13,9 @@ ops::Junction pass_over(const Streams& streams);
 // The same over the first of any number of streams; the pending branch must leave the others alone: UsageError.
 ops::Junction pass_over_first(const Streams& streams);
 
+// norm( the first stream ) as a branch takes it: rounded in the pass where the streams say so.
+at::Tensor input_of_first(const nn::Norm& norm, const Streams& streams);
+
 // The same streams with another first one, nothing pending.
 Streams with_first(const Streams& streams, at::Tensor value);
 

@@ -18,7 +18,7 @@ class SpanAttention : public Junction {
 
   ReadResult read(const Streams& streams, Recorder* recorder) const override {
     Streams now = flush(streams);
-    at::Tensor input = first_norm_(now[0]);
+    at::Tensor input = input_of_first(first_norm_, now);
     record(recorder, "h", now[0], site().block == 0 ? input : at::Tensor());
     return {std::move(now), std::move(input)};
   }

@@ -19,27 +19,6 @@ namespace bfloat16_test {
 
 SIAMESE_AT_EVERY_SIMD_LEVEL(Bfloat16Kernels);
 
-using Halves = std::vector<Bfloat16>;
-
-Halves rounded(const std::vector<float>& values) {
-  Halves halves;
-  for (const float value : values) halves.push_back(to_bfloat16(value));
-  return halves;
-}
-
-std::vector<float> floats_of(const Halves& halves) {
-  std::vector<float> values;
-  for (const Bfloat16 half : halves) values.push_back(to_float(half));
-  return values;
-}
-
-void expect_rounded(const Halves& actual, const std::vector<float>& exact, const std::string& what) {
-  ASSERT_EQ(actual.size(), exact.size()) << what;
-  for (size_t i = 0; i < exact.size(); ++i) {
-    ASSERT_EQ(actual[i].bits, to_bfloat16(exact[i]).bits) << what << "[" << i << "] of " << exact[i];
-  }
-}
-
 Halves random_halves(int64_t size, const std::string& name, double center = 0, double scale = 1) {
   return rounded(random_floats(size, name, center, scale));
 }

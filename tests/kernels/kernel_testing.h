@@ -12,6 +12,7 @@
 #include <gtest/gtest.h>
 
 #include "siamese/base/random.h"
+#include "siamese/kernels/bfloat16.h"
 #include "siamese/kernels/past_cache.h"
 #include "siamese/kernels/simd.h"
 
@@ -62,6 +63,27 @@ class LineArrays {
   int64_t offset_;
   std::deque<std::vector<float>> arrays_;
 };
+
+using Halves = std::vector<Bfloat16>;
+
+inline Halves rounded(const std::vector<float>& values) {
+  Halves halves;
+  for (const float value : values) halves.push_back(to_bfloat16(value));
+  return halves;
+}
+
+inline std::vector<float> floats_of(const Halves& halves) {
+  std::vector<float> values;
+  for (const Bfloat16 half : halves) values.push_back(to_float(half));
+  return values;
+}
+
+inline void expect_rounded(const Halves& actual, const std::vector<float>& exact, const std::string& what) {
+  ASSERT_EQ(actual.size(), exact.size()) << what;
+  for (size_t i = 0; i < exact.size(); ++i) {
+    ASSERT_EQ(actual[i].bits, to_bfloat16(exact[i]).bits) << what << "[" << i << "] of " << exact[i];
+  }
+}
 
 inline std::vector<double> widen(const std::vector<float>& values) { return {values.begin(), values.end()}; }
 

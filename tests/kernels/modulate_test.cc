@@ -120,5 +120,27 @@ TEST_P(Modulate, LeavesTheRestAlone) {
   }
 }
 
+TEST_P(Modulate, ToBfloat16IsTheSameRounded) {
+  for (const int64_t cols : {1, 31, 33, 257}) {
+    for (const bool is_gate : {false, true}) {
+      ModulateCase of_floats(5, cols, is_gate), c(5, cols, is_gate);
+      const Halves dy = rounded(c.dy);
+      Halves y(c.y.size());
+      of_floats.dy = floats_of(dy);
+      of_floats.forward(0, 5 * kSamples);
+      modulate_forward(c.by(), c.x.data(), y.data(), 0, 5 * kSamples);
+      expect_rounded(y, of_floats.y, "y");
+      for (int64_t sample = 0; sample < kSamples; ++sample) {
+        of_floats.backward(sample, 0, cols);
+        modulate_backward(c.by(), dy.data(), c.x.data(), c.dx.data(), c.dscale.data(),
+                          is_gate ? nullptr : c.dshift.data(), sample, 0, cols);
+      }
+      EXPECT_TRUE(same_bits(c.dx, of_floats.dx)) << cols;
+      EXPECT_TRUE(same_bits(c.dscale, of_floats.dscale)) << cols;
+      EXPECT_TRUE(same_bits(c.dshift, of_floats.dshift)) << cols;
+    }
+  }
+}
+
 }  // namespace modulate_test
 }  // namespace siamese::kernels

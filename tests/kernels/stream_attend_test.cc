@@ -77,7 +77,7 @@ struct StreamAttendCase {
     }
     statistics.assign(static_cast<size_t>(rows * attend.statistics_cols()), kUntouched);
     attend.statistics = statistics.data();
-    scratch.resize(static_cast<size_t>(2 * cols + 2 * s.streams));
+    scratch.resize(static_cast<size_t>(3 * cols + 2 * s.streams));
     dots.resize(static_cast<size_t>(s.streams));
   }
 
@@ -92,10 +92,11 @@ struct StreamAttendCase {
     std::vector<const float*> sources;
     for (size_t j = 0; j < streams.size(); ++j) sources.push_back(used(j).data());
     const bool b = shape.branch;
-    stream_attend_forward(attend,
-                          {sources.data(), b ? streams.back().data() : nullptr, b ? z.data() : nullptr,
-                           b ? sum.data() : nullptr, input.data(), scratch.data()},
-                          begin, end);
+    stream_attend_forward(
+        attend,
+        {sources.data(), b ? streams.back().data() : nullptr, b ? z.data() : nullptr, b ? sum.data() : nullptr,
+         half ? nullptr : input.data(), half ? half_input.data() : nullptr, scratch.data()},
+        begin, end);
   }
 
   void backward(int64_t begin, int64_t end) {
@@ -108,7 +109,8 @@ struct StreamAttendCase {
     }
     StreamAttendGradients g;
     g.streams = sources.data();
-    g.d_input = gives_input ? d_input.data() : nullptr;
+    g.d_input = gives_input && !half ? d_input.data() : nullptr;
+    g.half_d_input = half ? half_d_input.data() : nullptr;
     if (shape.through != Through::none) g.through = came.data();
     if (want_streams) g.d_streams = wanted.data();
     if (want_query) g.d_query = d_query.data();
@@ -127,6 +129,8 @@ struct StreamAttendCase {
   StreamAttendShape shape;
   int64_t rows, cols;
   bool gives_input = true, want_streams = true, want_second = true, want_query = true, want_norm = true;
+  bool half = false;  // the input and its gradient are bfloat16
+  Halves half_input, half_d_input;
   std::vector<float> query, z, d_input, gain, bias, sum, input, d_query, d_gain, d_bias, statistics, scratch;
   std::vector<double> dots;
   std::vector<std::vector<float>> streams, through, d_streams;
@@ -310,6 +314,27 @@ TEST_P(StreamAttends, NanStaysInItsRow) {
       for (const int64_t row : {0, 2}) {
         EXPECT_TRUE(same_bits(&broken.input[row * cols], &clean.input[row * cols], cols));
         EXPECT_TRUE(same_bits(&broken.d_streams[1][row * cols], &clean.d_streams[1][row * cols], cols));
+      }
+    }
+  }
+}
+
+TEST_P(StreamAttends, ABfloat16InputIsTheSameRounded) {
+  for (const StreamAttendShape& shape : shapes()) {
+    for (const int64_t cols : {1, 31, 33, 257}) {
+      StreamAttendCase of_floats(shape, cols), c(shape, cols);
+      c.half = true;
+      c.half_input.resize(c.input.size());
+      c.half_d_input = rounded(c.d_input);
+      of_floats.d_input = floats_of(c.half_d_input);
+      for (StreamAttendCase* each : {&of_floats, &c}) {
+        each->forward(0, kStreamAttendRows);
+        each->backward(0, kStreamAttendRows);
+      }
+      expect_rounded(c.half_input, of_floats.input, shape.text(cols));
+      c.input = of_floats.input;
+      for (size_t i = 0; i < c.results().size(); ++i) {
+        EXPECT_TRUE(same_bits(*c.results()[i], *of_floats.results()[i])) << shape.text(cols) << " result " << i;
       }
     }
   }

@@ -99,6 +99,11 @@ struct StreamMixCase {
     for (size_t i = 0; i < static_cast<size_t>(shape.streams); ++i) data.streams[i] = streams[i].data();
     for (size_t j = 0; j < static_cast<size_t>(shape.outputs); ++j) data.outputs[j] = outputs[j].data();
     data.branch = shape.branch ? z.data() : nullptr;
+    if (half) {
+      data.half_output = half_output.data();
+      data.outputs[0] = nullptr;
+      data.scratch = scratch.data();
+    }
     stream_mix_forward(mix, data, begin, end);
   }
 
@@ -111,6 +116,10 @@ struct StreamMixCase {
     }
     for (size_t j = 0; j < static_cast<size_t>(shape.outputs); ++j) {
       if (gives(j)) g.d_outputs[j] = d_outputs[j].data();
+    }
+    if (half) {
+      g.half_d_output = half_d_output.data();
+      g.d_outputs[0] = nullptr;
     }
     g.branch = shape.branch ? z.data() : nullptr;
     if ((wanted & kBranch) != 0) g.d_branch = d_z.data();
@@ -132,6 +141,8 @@ struct StreamMixCase {
   int64_t rows, cols;
   int given = 15;           // a bit for each output
   int wanted = kAllWanted;  // of the bits above
+  bool half = false;        // the one output and its gradient are bfloat16
+  Halves half_output, half_d_output;
   std::vector<float> matrix, weights, z, gain, bias, d_z, d_matrix, d_weights, d_gain, d_bias, mean, rstd, scratch;
   std::vector<std::vector<float>> streams, d_outputs, through, outputs, d_streams;
   StreamMix mix;
@@ -319,6 +330,28 @@ TEST_P(StreamMixes, NanStaysInItsRow) {
       for (const int64_t row : {0, 2}) {
         EXPECT_TRUE(same_bits(&broken.outputs[j][row * cols], &clean.outputs[j][row * cols], cols));
         EXPECT_TRUE(same_bits(&broken.d_matrix[row * 16], &clean.d_matrix[row * 16], 16));
+      }
+    }
+  }
+}
+
+TEST_P(StreamMixes, ABfloat16InputIsTheSameRounded) {
+  for (const StreamMixShape& shape : mix_shapes()) {
+    if (shape.outputs != 1 || shape.branch) continue;
+    for (const int64_t cols : {1, 31, 33, 257}) {
+      StreamMixCase of_floats(shape, cols), c(shape, cols);
+      c.half = true;
+      c.half_output.resize(c.outputs[0].size());
+      c.half_d_output = rounded(c.d_outputs[0]);
+      of_floats.d_outputs[0] = floats_of(c.half_d_output);
+      for (StreamMixCase* each : {&of_floats, &c}) {
+        each->forward(0, kStreamMixRows);
+        each->backward(0, kStreamMixRows);
+      }
+      expect_rounded(c.half_output, of_floats.outputs[0], shape.text(cols));
+      c.outputs[0] = of_floats.outputs[0];
+      for (size_t i = 0; i < c.results().size(); ++i) {
+        EXPECT_TRUE(same_bits(*c.results()[i], *of_floats.results()[i])) << shape.text(cols) << " result " << i;
       }
     }
   }

@@ -8,6 +8,8 @@
 // arithmetic some gradients are zero; what float32 leaves of them is allowed, 1e-6 of the longest gradient of the
 // model.
 #include <optional>
+#include <set>
+#include <string>
 
 #include "tests/models/small_families.h"
 #include "tests/support/threads.h"
@@ -162,6 +164,24 @@ TEST(BfloatPrecision, InPlaceRecomputedAndRecordedGiveTheSameBits) {
       }
     }
   });
+}
+
+// The pass that makes a branch's input rounds it. Only where a stream is the input as it stands, it is a float and is
+// rounded in front of the products.
+TEST(BfloatPrecision, ReadsRoundTheBranchInput) {
+  const PrecisionGuard precision(Precision::bfloat16);
+  std::set<std::string> with_floats;
+  for (const std::string& scheme : testing::all_schemes()) {
+    const nn::Parameters parameters(5, at::kFloat);
+    const Stack stack(nn::Scope(parameters), scheme, {.width = 8, .blocks = 3, .norm = {}});
+    const auto sublayer = [&](const residual::Site&, const at::Tensor& x, const std::vector<at::Tensor>&,
+                              const std::vector<at::Tensor>&) {
+      if (x.scalar_type() != at::kBFloat16) with_floats.insert(scheme.substr(0, scheme.find('(')));
+      return SublayerOutput{.branch = {at::tanh(x), {}}};
+    };
+    stack(testing::randn({2, 3, 8}, 1, at::kFloat), sublayer);
+  }
+  EXPECT_EQ(with_floats, (std::set<std::string>{"deepnorm", "hybrid", "mixln", "post", "resi_dual", "span"}));
 }
 
 void expect_same_at_any_thread_count(const ModelConfig& config, int64_t batch, const std::string& name) {

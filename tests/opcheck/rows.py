@@ -155,7 +155,8 @@ def stream_cases():
         def read(streams=streams, coefficients=coefficients, n=n, norm=norm, dtype=dtype):
             gain = tensor(7, dtype=dtype, grad=True) if norm != "-" else None
             bias = tensor(7, dtype=dtype, grad=n == 3) if norm == "B" else None
-            return (streams(n != 2), coefficients(n), gain, bias, norm != "-", norm == "B", 1e-5)
+            half = [True] if n == 3 and dtype == torch.float32 else []  # rounded to bfloat16
+            return (streams(n != 2), coefficients(n), gain, bias, norm != "-", norm == "B", 1e-5, *half)
 
         def read_backward(read=read, n=n):
             args = detached(read())
@@ -164,15 +165,16 @@ def stream_cases():
             through = [torch.randn(2, 3, 7, dtype=like.dtype) for _ in range(n)] if n != 5 else []
             if n == 2:
                 through[0] = torch.empty(0, dtype=like.dtype)
-            d_input = None if n == 2 else torch.randn(2, 3, 7, dtype=like.dtype)
-            return (d_input, through, *args[:4], statistics, *args[4:], [True, n != 3, True, n == 3])
+            d_input = None if n == 2 else torch.randn(2, 3, 7).to(torch.bfloat16 if len(args) > 7 else like.dtype)
+            return (d_input, through, *args[:4], statistics, *args[4:7], [True, n != 3, True, n == 3])
 
         def attend(streams=streams, n=n, norm=norm, dtype=dtype):
             branch = tensor(2, 3, 7, dtype=dtype, grad=n == 2) if n != 5 else None
             gain = tensor(7, dtype=dtype, grad=True) if norm != "-" else None
             bias = tensor(7, dtype=dtype, grad=n == 3) if norm == "B" else None
             query = tensor(7, dtype=dtype, grad=n != 3)
-            return (streams(n != 2), branch, query, gain, bias, 1e-3, norm != "-", norm == "B", 1e-5)
+            half = [True] if n == 3 and dtype == torch.float32 else []
+            return (streams(n != 2), branch, query, gain, bias, 1e-3, norm != "-", norm == "B", 1e-5, *half)
 
         def attend_backward(attend=attend, n=n):
             streams, branch, *rest = detached(attend())
@@ -181,8 +183,8 @@ def stream_cases():
             through = [torch.randn(2, 3, 7, dtype=used[0].dtype) for _ in range(n)] if n != 5 else []
             if n == 2:
                 through[0] = torch.empty(0, dtype=used[0].dtype)
-            d_input = None if n == 2 else torch.randn(2, 3, 7, dtype=used[0].dtype)
-            return (d_input, through, used, *rest[:3], statistics, *rest[3:], [True, n != 3, True, n == 3])
+            d_input = None if n == 2 else torch.randn(2, 3, 7).to(torch.bfloat16 if len(rest) > 7 else used[0].dtype)
+            return (d_input, through, used, *rest[:3], statistics, *rest[3:7], [True, n != 3, True, n == 3])
 
         def depth(n=n, dtype=dtype):
             keys = [tensor(2, 3, 2, 5, dtype=dtype, grad=j != 1, strided=j == 0) for j in range(n)]

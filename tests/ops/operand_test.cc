@@ -2,16 +2,22 @@
 
 #include <functional>
 
+#include "tests/support/errors.h"
 #include "tests/support/tensors.h"
 #include <gtest/gtest.h>
 
 #include <ATen/ATen.h>
+#include <ATen/core/dispatch/Dispatcher.h>
 
 #include "siamese/base/check.h"
 #include "siamese/ops/gradient.h"
 #include "siamese/ops/linear.h"
+#include "siamese/ops/mode.h"
+#include "siamese/ops/modulate.h"
 #include "siamese/ops/product.h"
 #include "siamese/ops/released_weight.h"
+#include "siamese/ops/stream_attend.h"
+#include "siamese/ops/stream_mix.h"
 
 namespace siamese::ops {
 namespace {
@@ -112,6 +118,67 @@ TEST(Operand, OnlyBfloat16PrecisionConverts) {
   EXPECT_EQ(to_operand(wide).scalar_type(), at::kBFloat16);
   EXPECT_EQ(from_operand(half).scalar_type(), at::kFloat);
   EXPECT_TRUE(to_operand(wide.to(at::kDouble)).scalar_type() == at::kDouble);
+}
+
+// An op that gives a branch's input in bfloat16: as if its result were rounded in a pass of its own, both ways.
+struct HalfOutput {
+  std::string what;
+  std::vector<at::Tensor> leaves;
+  std::function<at::Tensor(bool half)> run;
+};
+
+std::vector<HalfOutput> half_outputs() {
+  std::vector<HalfOutput> all;
+  auto a_leaf = [seed = uint64_t{50}](at::IntArrayRef shape) mutable {
+    return testing::leaf(randn(shape, ++seed, at::kFloat));
+  };
+  const std::vector<at::Tensor> by = {a_leaf({2, 5, 33}), a_leaf({2, 33}), a_leaf({2, 33})};
+  all.push_back({"modulate", by, [by](bool half) { return modulate(by[0], by[1], by[2], half); }});
+  const at::Tensor gain = a_leaf({33}), alpha = a_leaf({1}), query = a_leaf({33});
+  for (const size_t streams : {2, 6}) {  // six have no kernel that mixes
+    std::vector<at::Tensor> from;
+    for (size_t i = 0; i < streams; ++i) from.push_back(a_leaf({2, 5, 33}));
+    const at::Tensor weights = a_leaf({2, 5, static_cast<int64_t>(streams)});
+    for (const NormStep& norm : {NormStep{}, NormStep{true, false, gain, {}, 1e-5},
+                                 NormStep{true, true, gain, {}, 1e-5}, NormStep{true, false, gain, {}, 0, alpha}}) {
+      std::vector<at::Tensor> leaves = from;
+      leaves.insert(leaves.end(), {gain, alpha, weights, query});
+      const std::string what = std::to_string(streams) + (norm.pointwise() ? " dyt" : norm.present ? " norm" : "");
+      all.push_back(
+          {"stream_read " + what, leaves, [=](bool half) { return stream_read(from, weights, norm, half).input; }});
+      all.push_back({"stream_attend " + what, leaves,
+                     [=](bool half) { return stream_attend(from, from[0], query, 1e-5, norm, half).input; }});
+    }
+  }
+  return all;
+}
+
+TEST(Operand, AHalfOutputIsTheFloatsRounded) {
+  for (const Mode mode : {Mode::automatic, Mode::plain}) {
+    const ModeGuard guard(mode);
+    for (const HalfOutput& op : half_outputs()) {
+      const at::Tensor got = op.run(true), wanted = op.run(false).to(at::kBFloat16);
+      ASSERT_EQ(got.scalar_type(), at::kBFloat16) << op.what;
+      testing::expect_same_bits(got, wanted, op.what);
+      const auto got_gradients = testing::gradients(got, op.leaves);
+      const auto wanted_gradients = testing::gradients(wanted, op.leaves);
+      for (size_t i = 0; i < op.leaves.size(); ++i) {
+        testing::expect_same_bits(got_gradients[i], wanted_gradients[i], op.what + " gradient " + std::to_string(i));
+      }
+    }
+  }
+}
+
+TEST(Operand, WhatComesBackToAHalfOutputMayBeBfloat16AndNothingElse) {
+  const at::Tensor x = at::ones({2, 3, 4}), scale = at::ones({2, 4});
+  const auto backward = [&](const at::Tensor& dy) {
+    static const auto op = c10::Dispatcher::singleton().findSchemaOrThrow("siamese::modulate_backward", "");
+    torch::jit::Stack stack = {dy, x, scale, c10::List<bool>({true, true, true})};
+    op.callBoxed(stack);
+  };
+  backward(at::ones({2, 3, 4}, at::kBFloat16));
+  testing::expect_error<UsageError>([&] { backward(at::ones({2, 3, 4}, at::kHalf)); }, {"dy: expected Float", "Half"});
+  testing::expect_error<UsageError>([&] { backward(at::ones({2, 3, 5}, at::kBFloat16)); }, {"dy: expected shape"});
 }
 
 }  // namespace

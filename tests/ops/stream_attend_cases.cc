@@ -25,18 +25,20 @@ OpCase attend_case(const AttendCase& c) {
   if (c.norm == 'R' || c.norm == 'B') inputs.push_back(randn({kCols}, 42) * 0.5 + 1);
   if (c.norm == 'B') inputs.push_back(randn({kCols}, 43) * 0.5);
   // The input, and the streams to go on with.
-  const auto with = [n = static_cast<size_t>(c.streams), branch = c.branch, kind = c.norm](const Tensors& t, auto* op) {
+  const auto with = [n = static_cast<size_t>(c.streams), branch = c.branch, kind = c.norm](const Tensors& t,
+                                                                                           const auto& op) {
     const size_t query = n + (branch ? 1 : 0);
     NormStep norm{kind != '-', kind == 'B', {}, {}, 1e-5};
     if (t.size() > query + 1) norm.gain = t[query + 1];
     if (t.size() > query + 2) norm.bias = t[query + 2];
     const StreamAttended made =
-        op({t.begin(), t.begin() + static_cast<int64_t>(n)}, branch ? t[n] : at::Tensor(), t[query], 1e-3, norm);
+        op(Tensors(t.begin(), t.begin() + static_cast<int64_t>(n)), branch ? t[n] : at::Tensor(), t[query], 1e-3, norm);
     Tensors outputs = {made.input};
     outputs.insert(outputs.end(), made.streams.begin(), made.streams.end());
     return outputs;
   };
-  return {"stream_attend", c.what, inputs, [with](const Tensors& t) { return with(t, stream_attend); },
+  return {"stream_attend", c.what, inputs,
+          [with](const Tensors& t) { return with(t, [](auto&&... given) { return stream_attend(given...); }); },
           [with](const Tensors& t) { return with(t, plain::stream_attend); }};
 }
 

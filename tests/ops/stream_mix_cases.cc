@@ -46,16 +46,17 @@ OpCase read_case(const MixCase& c) {
   if (c.norm == 'R' || c.norm == 'B') inputs.push_back(randn({kCols}, 31) * 0.5 + 1);
   if (c.norm == 'B') inputs.push_back(randn({kCols}, 32) * 0.5);
   // The input, and the streams to go on with.
-  const auto with = [n = static_cast<size_t>(c.streams), kind = c.norm](const Tensors& t, auto* op) {
+  const auto with = [n = static_cast<size_t>(c.streams), kind = c.norm](const Tensors& t, const auto& op) {
     NormStep norm{kind != '-', kind == 'B', {}, {}, 1e-5};
     if (t.size() > n + 1) norm.gain = t[n + 1];
     if (t.size() > n + 2) norm.bias = t[n + 2];
-    const StreamRead made = op({t.begin(), t.begin() + static_cast<int64_t>(n)}, t[n], norm);
+    const StreamRead made = op(Tensors(t.begin(), t.begin() + static_cast<int64_t>(n)), t[n], norm);
     Tensors outputs = {made.input};
     outputs.insert(outputs.end(), made.streams.begin(), made.streams.end());
     return outputs;
   };
-  return {"stream_read", c.what, inputs, [with](const Tensors& t) { return with(t, stream_read); },
+  return {"stream_read", c.what, inputs,
+          [with](const Tensors& t) { return with(t, [](auto&&... given) { return stream_read(given...); }); },
           [with](const Tensors& t) { return with(t, plain::stream_read); }};
 }
 
