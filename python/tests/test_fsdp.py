@@ -18,12 +18,12 @@ SIZES = {"width": 32, "blocks": 2, "heads": 2, "context": 16, "batch": 4, "steps
 SMALL = [f"--{name}={value}" for name, value in SIZES.items()]
 
 
-def train(folder: Path, processes: int, *words: str) -> list[float]:
+def train(folder: Path, processes: int, *words: str, script: Path = EXAMPLE) -> list[float]:
     """The losses of a run, in order."""
     text = folder.parent / "text"
     text.write_bytes(bytes(range(32, 127)) * 20)
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(processes)]
-    command += [str(EXAMPLE), "--text", str(text), "--out", str(folder), *SMALL, *words]
+    command += [str(script), "--text", str(text), "--out", str(folder), *SMALL, *words]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     run = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
     assert run.returncode == 0, run.stderr[-3000:]
@@ -64,6 +64,28 @@ def test_what_is_exported_is_a_checkpoint_of_the_engine(one_process: tuple[Path,
     run = subprocess.run(words, capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stderr
     assert abs(json.loads(run.stdout)["loss"] - losses[-1]) < 0.5
+
+
+def test_a_slow_thread_of_gloo_does_not_end_a_run(tmp_path: Path) -> None:
+    """The example with Gloo's threads at the lowest priority before the last exchange: they let go of its tensors late."""
+    slow = tmp_path / "slow.py"
+    slow.write_text(f"""
+import os, runpy, sys
+from pathlib import Path
+import torch.distributed as dist
+destroy = dist.destroy_process_group
+def after_a_last_exchange():
+    for task in Path("/proc/self/task").iterdir():
+        if "gloo" in (task / "comm").read_text():
+            os.sched_setscheduler(int(task.name), os.SCHED_IDLE, os.sched_param(0))
+    gathered = [None] * dist.get_world_size()
+    dist.all_gather_object(gathered, "x" * 100000)
+    destroy()
+dist.destroy_process_group = after_a_last_exchange
+sys.argv[0] = {str(EXAMPLE)!r}
+runpy.run_path({str(EXAMPLE)!r}, run_name="__main__")
+""")
+    assert len(train(tmp_path / "run", 2, "--parallel", "fsdp", "--steps=1", script=slow)) == 1
 
 
 def test_products_in_bfloat16(tmp_path: Path, one_process: tuple[Path, list[float]]) -> None:
