@@ -193,9 +193,9 @@ def train(options: argparse.Namespace) -> None:
 
 
 def leave() -> None:
-    """Ends the process without the interpreter's own end: FSDP's caches keep the process group, hence Gloo's threads, and
-    one that lets go of its last tensor while the interpreter ends aborts the process ("terminate called without an
-    active exception"), all the more on a busy machine."""
+    """Ends the process without the interpreter's own end: FSDP's caches keep the process group, hence Gloo's threads,
+    and one that lets go of its last tensor while the interpreter ends aborts the process ("terminate called without
+    an active exception"), all the more on a busy machine."""
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(0)

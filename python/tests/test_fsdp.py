@@ -67,7 +67,7 @@ def test_what_is_exported_is_a_checkpoint_of_the_engine(one_process: tuple[Path,
 
 
 def test_a_slow_thread_of_gloo_does_not_end_a_run(tmp_path: Path) -> None:
-    """The example with Gloo's threads at the lowest priority before the last exchange: they let go of its tensors late."""
+    """The example, with Gloo's threads at the lowest priority before a last exchange: they let go of it late."""
     slow = tmp_path / "slow.py"
     slow.write_text(f"""
 import os, runpy, sys
