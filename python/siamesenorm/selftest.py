@@ -11,6 +11,7 @@ something is wrong.
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import os
 import sys
 from collections.abc import Callable
@@ -189,6 +190,9 @@ def main(arguments: list[str] | None = None) -> int:
         os.execv(sys.executable, [sys.executable, "-m", "siamesenorm.selftest", "--interpret"])
     if not options.interpret and not torch.cuda.is_available():
         print("selftest: expected a CUDA device, got none; --interpret checks the kernels on the CPU", file=sys.stderr)
+        return 2
+    if importlib.util.find_spec("triton") is None:
+        print("selftest: expected the package triton, got none; pip install triton", file=sys.stderr)
         return 2
     import siamesenorm  # noqa: F401  (registers the ops)
 

@@ -24,6 +24,21 @@ def test_every_pass_equals_the_plain_expression() -> None:
     assert re.match(r"\d\d passes, 0 wrong", last), last
 
 
+WITHOUT_TRITON = """
+import importlib.util
+find = importlib.util.find_spec
+importlib.util.find_spec = lambda name, *more: None if name == "triton" else find(name, *more)
+from siamesenorm import selftest
+raise SystemExit(selftest.main(["--interpret"]))
+"""
+
+
+def test_without_triton_it_says_what_is_missing() -> None:
+    result = run("-c", WITHOUT_TRITON, TRITON_INTERPRET="1")
+    assert result.returncode == 2
+    assert result.stderr == "selftest: expected the package triton, got none; pip install triton\n"
+
+
 BREAK = """
 import os
 os.environ["TRITON_INTERPRET"] = "1"

@@ -5,6 +5,7 @@
 #include <map>
 #include <utility>
 
+#include "siamese/report/judgement.h"
 #include "siamese/report/measures.h"
 #include "siamese/report/speedup.h"
 #include "siamese/report/statistics.h"
@@ -107,7 +108,10 @@ std::vector<FamilyComparison> compare_variants(const std::vector<RunRecord>& run
     }
     if (any) families.back().variants.push_back(tune(runs, groups, of_variant));
   }
-  for (FamilyComparison& family : families) compare_pairs(runs, groups, family);
+  for (FamilyComparison& family : families) {
+    compare_pairs(runs, groups, family);
+    family.one_task = tasks_of(runs, family.family).size() < 2;
+  }
   return families;
 }
 

@@ -36,6 +36,7 @@ struct FamilyComparison {
   std::string family;
   std::vector<TunedVariant> variants;  // that have a result; the first of the sweep is the reference
   std::vector<VariantPair> pairs;      // every one, the later variant first; `holm` is over all of them
+  bool one_task = true;                // all were judged on the same held-out targets: else losses say nothing here
 
   // The pair of a variant and the reference; null for the reference itself.
   const PairedDifference* against_reference(size_t variant) const;

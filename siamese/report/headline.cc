@@ -30,10 +30,15 @@ bool is_beyond_noise(const PairedDifference& difference) {
   return std::isfinite(difference.holm) && difference.holm < kNoiseLevel;
 }
 
+std::string signed_amount(double value) { return fmt::format("{:+.{}f}", value, std::fabs(value) < 0.01 ? 4 : 2); }
 std::string amount(double value) { return fmt::format("{:.{}f}", value, std::fabs(value) < 0.01 ? 4 : 2); }
 
-std::string named(const std::vector<std::string>& names) {
+// In a sentence a comma ends a name: one that has a comma is quoted.
+std::string one_name(const std::string& name) { return name.find(',') == std::string::npos ? name : "'" + name + "'"; }
+
+std::string named(std::vector<std::string> names) {
   constexpr size_t kMost = 6;
+  std::transform(names.begin(), names.end(), names.begin(), one_name);
   if (names.size() <= kMost) return join(names);
   return fmt::format("{} and {} more", join(std::vector<std::string>(names.begin(), names.begin() + kMost)),
                      names.size() - kMost);
@@ -55,9 +60,10 @@ std::string main_clause(const std::string& best, const std::string& other, const
   const std::string how_much = fmt::format("{} is {} {} than {}{}", best, amount(std::fabs(difference.mean)),
                                            difference.mean < 0 ? "higher" : "lower", other, where);
   if (difference.n == 1) return how_much + " (1 seed: what is noise is not known)";
-  return fmt::format("{}{} (95 % interval {} to {}, {} seeds)", how_much,
-                     is_beyond_noise(difference) ? "" : ", which is within noise", amount(difference.low),
-                     amount(difference.high), difference.n);
+  // Of the difference in loss, as the tables have it.
+  return fmt::format("{}{} (95 % interval of the difference {} to {}, {} seeds)", how_much,
+                     is_beyond_noise(difference) ? "" : ", which is within noise", signed_amount(-difference.high),
+                     signed_amount(-difference.low), difference.n);
 }
 
 }  // namespace
@@ -65,6 +71,9 @@ std::string main_clause(const std::string& best, const std::string& other, const
 std::string headline(const FamilyComparison& comparison, const std::vector<ResultGroup>& groups) {
   const auto& variants = comparison.variants;
   if (variants.size() < 2) return "";
+  if (!comparison.one_task) {
+    return "These runs were not all judged on the same held-out targets: their losses are not comparable.";
+  }
   const auto loss = [&](size_t at) { return groups[variants[at].group].val_loss.mean; };
   const auto partial = [&](size_t at) { return groups[variants[at].group].partial; };
   std::vector<size_t> order(variants.size());
@@ -74,7 +83,7 @@ std::string headline(const FamilyComparison& comparison, const std::vector<Resul
   const size_t best = order[0], other = best == 0 ? order[1] : 0;
   const bool tuned = std::any_of(variants.begin(), variants.end(),
                                  [](const TunedVariant& variant) { return variant.place != RatePlace::only; });
-  std::string text = main_clause(variants[best].variant, variants[other].variant,
+  std::string text = main_clause(one_name(variants[best].variant), one_name(variants[other].variant),
                                  tuned ? " at the best rate of each" : "", advantage(comparison, best, other));
   std::vector<std::string> within, beyond;
   for (const size_t at : order) {

@@ -12,6 +12,7 @@
 // as what it is.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "siamese/report/run_record.h"
@@ -20,6 +21,19 @@ namespace siamese::report {
 
 inline constexpr double kStuckProgress = 0.1;
 inline constexpr double kStuckGain = 0.02;
+
+// Whose losses can be compared: a family and what its runs are judged on, known by the baseline. The same targets give
+// the same baseline to the bit, on one machine; another may differ in the last digits.
+struct HeldOutTask {
+  std::string family;
+  double baseline = 0;  // rounded; NaN: not known
+  auto operator<=>(const HeldOutTask&) const = default;
+};
+HeldOutTask held_out_task(const RunRecord& run);
+
+// All that runs of a family were judged on, as far as it is known; and whether a run was judged on one of them.
+std::vector<HeldOutTask> tasks_of(const std::vector<RunRecord>& runs, const std::string& family);
+bool is_judged_on(const RunRecord& run, const HeldOutTask& task);
 
 // Fills in state, message, stuck and progress. Runs without a baseline (of older versions) are not judged stuck, and
 // their progress stays missing.

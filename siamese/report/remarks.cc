@@ -7,6 +7,7 @@
 
 #include "siamese/base/join.h"
 #include "siamese/report/builds.h"
+#include "siamese/report/judgement.h"
 
 namespace siamese::report {
 
@@ -61,9 +62,33 @@ std::string data_note(const Collection& collection) {
       others.size() == 1 ? "one run" : fmt::format("{} runs", others.size()), names_of(others));
 }
 
+std::string targets_note(const Collection& collection) {
+  std::vector<std::string> families;
+  for (const RunRecord& run : collection.runs) {
+    if (std::find(families.begin(), families.end(), run.family) == families.end()) families.push_back(run.family);
+  }
+  std::vector<std::string> lines;
+  for (const std::string& family : families) {
+    const std::vector<HeldOutTask> tasks = tasks_of(collection.runs, family);
+    if (tasks.size() < 2) continue;
+    std::vector<std::string> parts;
+    for (const HeldOutTask& task : tasks) {
+      std::vector<std::string> names;
+      for (const RunRecord& run : collection.runs) {
+        if (is_judged_on(run, task)) names.push_back(run.dir);
+      }
+      parts.push_back(fmt::format("{:.4f} for {}", task.baseline, names_of(names)));
+    }
+    lines.push_back(fmt::format("not all judged on the same held-out targets, so that losses of {} are not comparable: the best "
+                                "constant prediction has a loss of {}",
+                                family, join(parts, "; ")));
+  }
+  return join(lines, "; ");
+}
+
 std::vector<std::string> remarks(const Collection& collection) {
   std::vector<std::string> lines;
-  for (std::string note : {builds_note(collection), data_note(collection)}) {
+  for (std::string note : {targets_note(collection), builds_note(collection), data_note(collection)}) {
     if (!note.empty()) lines.push_back(std::move(note));
   }
   for (const RunRecord& run : collection.runs) {

@@ -194,6 +194,14 @@ class WatchInABrowser(unittest.TestCase):
         page.press("button(document.querySelector('.group-row'), 'Hide curves')")
         page.wait("lines('Training loss').length === 2 && rows().length === 3")
 
+    def test_it_opens_on_the_family_that_is_running(self):
+        for at in range(2):
+            WrittenRun(self.folder / f"old{at}", "pre", 0.1, at, status="finished").train(3)
+            (self.folder / f"old{at}" / "config.yaml").write_text("model:\n  family: dit\n")
+        page = self.open()
+        page.wait("document.querySelector('.watch-bar [aria-label=Family] [aria-pressed=true]').textContent === 'lm'")
+        page.wait("document.querySelector('.watch-bar').textContent.includes('3 of 3 runs, 2 in other families')")
+
     def test_heat_maps_follow_and_are_read_by_keys(self):
         page = self.open()
         cells = "document.querySelectorAll('.heat-map .heat-cells rect').length"

@@ -38,7 +38,7 @@ TEST_F(HeadlineTest, LowerBeyondNoiseWithIntervalAndSeeds) {
   run("post", 0.1, {3.0, 3.01, 3.02});
   // Differences to pre are 0.13 at every seed, to post 1.13; to span they scatter around 0.
   EXPECT_EQ(said(),
-            "siamese is 0.13 lower than pre at the best rate of each (95 % interval 0.13 to 0.13, 3 seeds); within "
+            "siamese is 0.13 lower than pre at the best rate of each (95 % interval of the difference -0.13 to -0.13, 3 seeds); within "
             "noise of span; lower than post.");
 }
 
@@ -46,14 +46,29 @@ TEST_F(HeadlineTest, TheIntervalIsThatOfTheAdvantage) {
   run("pre", 0.1, {2.0, 2.4});
   run("siamese", 0.1, {1.9, 2.0});
   // Advantages 0.1 and 0.4: mean 0.25, error 0.15, t(1) = 12.706.
-  EXPECT_EQ(said(), "siamese is 0.25 lower than pre, which is within noise (95 % interval -1.66 to 2.16, 2 seeds).");
+  EXPECT_EQ(said(), "siamese is 0.25 lower than pre, which is within noise (95 % interval of the difference -2.16 to +1.66, 2 seeds).");
 }
 
 TEST_F(HeadlineTest, AReferenceThatIsBestIsComparedWithTheNext) {
   run("pre", 0.1, {1.0, 1.001, 1.002});
   run("post", 0.1, {3.0, 3.001, 3.002});
   run("hybrid", 0.1, {2.0, 2.001, 2.002});
-  EXPECT_EQ(said(), "pre is 1.00 lower than hybrid (95 % interval 1.00 to 1.00, 3 seeds); lower than post.");
+  EXPECT_EQ(said(), "pre is 1.00 lower than hybrid (95 % interval of the difference -1.00 to -1.00, 3 seeds); lower than post.");
+}
+
+TEST_F(HeadlineTest, ANameWithACommaIsOneName) {
+  run("pre, attention_norm=qkv", 0.1, {2.0, 2.4});
+  run("siamese", 0.1, {1.9, 2.0});
+  EXPECT_EQ(said().find("siamese is 0.25 lower than 'pre, attention_norm=qkv', which"), 0u) << said();
+}
+
+TEST_F(HeadlineTest, LossesOnDifferentTargetsAreNotCompared) {
+  run("pre", 0.1, {2.0, 2.4});
+  run("siamese", 0.1, {1.9, 2.0});
+  for (RunRecord& each : runs_) each.evals[0].baseline = 2.39839;
+  EXPECT_EQ(said().find("siamese is 0.25 lower"), 0u) << said();
+  runs_.back().evals[0].baseline = 2.26765;
+  EXPECT_EQ(said(), "These runs were not all judged on the same held-out targets: their losses are not comparable.");
 }
 
 // A difference among runs of which none has learned anything is no result about the schemes.

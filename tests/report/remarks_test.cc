@@ -59,6 +59,23 @@ TEST_F(RemarksTest, OtherDataUnderTheSameNamesIsSaid) {
   EXPECT_EQ(data_note(read_collection(root_)), "");
 }
 
+TEST_F(RemarksTest, OtherHeldOutTargetsAreSaid) {
+  FakeRun one = first_, other = third_;
+  one.baseline = 2.5;
+  other.baseline = 2.25;
+  fs::remove_all(root_);
+  write_fake_sweep(root_, "demo", {one, other});
+  const std::string note =
+      "not all judged on the same held-out targets, so that losses of lm are not comparable: the best constant prediction "
+      "has a loss of 2.5000 for " +
+      fake_run_name(one) + "; 2.2500 for " + fake_run_name(other);
+  EXPECT_EQ(targets_note(read_collection(root_)), note);
+  EXPECT_NE(summary_table(root_).find(note), std::string::npos);
+  other.baseline = 2.5;
+  write_fake_sweep(root_, "demo", {one, other});
+  EXPECT_EQ(targets_note(read_collection(root_)), "");
+}
+
 TEST_F(RemarksTest, ADamagedLineIsSaid) {
   const fs::path file = root_ / fake_run_name(first_) / "eval.jsonl";
   std::string text = io::read_file(file);

@@ -46,13 +46,20 @@ function bandPath(xs, lows, highs, sx, sy) {
   return parts.join("");
 }
 
+// As many digits as it takes to tell the ticks apart, three at least.
+function tickFormat(ticks) {
+  const digits = [3, 4, 5, 6].find((count) => new Set(ticks.map((value) => formatNumber(value, count))).size === ticks.length) || 6;
+  return (value) => formatNumber(value, digits);
+}
+
 function drawAxes(frame, sx, sy, spec) {
   const group = svg("g", { class: "axes" });
   const yCount = Math.max(2, Math.round((frame.bottom - frame.top) / 46));
   const xCount = Math.max(2, Math.round((frame.right - frame.left) / 90));
-  const formatY = spec.formatY || ((value) => formatNumber(value, 3));
+  const yTicks = axisTicks(sy, yCount, false);
+  const formatY = spec.formatY || tickFormat(yTicks);
   const formatX = spec.formatX || ((value) => formatShort(value));
-  for (const value of axisTicks(sy, yCount, false)) {
+  for (const value of yTicks) {
     const y = Math.round(sy(value)) + 0.5;
     group.append(svg("line", { class: "grid", x1: frame.left, x2: frame.right, y1: y, y2: y }),
       svg("text", { class: "tick", x: frame.left - 8, y: y + 3.5, "text-anchor": "end" }, formatY(value)));

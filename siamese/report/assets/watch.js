@@ -62,12 +62,19 @@ function buildWatch() {
     el("footer", {}, "Read-only, and for this machine alone. Nothing is asked of any other."));
 
   let familyNames = "";
+  let firstReading = true;  // runs still come in: which family is the newest is not known yet
   function refreshFamilies() {
     const names = familiesThere();
-    if (names.join() === familyNames) return;
-    familyNames = names.join();
-    if (!names.includes(VIEW.family)) VIEW.family = names[0] ?? null;
-    families.replaceChildren(...(names.length > 1 ? [segmented("Family", names.map((name) => [name, name]), VIEW.family, (name) => { VIEW.family = name; refresh(); })] : []));
+    if (!names.includes(VIEW.family) || (firstReading && !VIEW.familyChosen)) VIEW.family = newestFamily();
+    firstReading = firstReading && STORE.reading;
+    const now = [VIEW.family, ...names].join();
+    if (now === familyNames) return;
+    familyNames = now;
+    families.replaceChildren(...(names.length > 1 ? [segmented("Family", names.map((name) => [name, name]), VIEW.family, (name) => {
+      VIEW.family = name;
+      VIEW.familyChosen = true;
+      refresh();
+    })] : []));
   }
 
   function refreshHeader(runs) {
@@ -75,7 +82,8 @@ function buildWatch() {
     const states = new Map();
     for (const run of RUNS.values()) states.set(shownState(run), (states.get(shownState(run)) || 0) + 1);
     counts.replaceChildren(...[...states].map(([state, count]) => el("span", { class: "pill " + state.replace(" ", "-") }, `${count} ${state}`)));
-    setText(shownCount, `${runs.length} of ${plural(RUNS.size, "run")}` + (STORE.reading ? ", reading\u2026" : ""));
+    const others = [...RUNS.values()].filter((run) => run.family !== VIEW.family).length;
+    setText(shownCount, `${runs.length} of ${plural(RUNS.size - others, "run")}` + (others ? `, ${others} in other families` : "") + (STORE.reading ? ", reading\u2026" : ""));
     const lines = [...STORE.problems, ...STORE.removed.map((name) => `${name}: deleted while it was watched`)];
     notes.hidden = !lines.length;
     notes.replaceChildren(el("ul", {}, lines.map((line) => el("li", {}, line))));

@@ -1,7 +1,7 @@
 // Which runs are shown, in which groups and colours, and which are pinned. Pins go by name: they survive a new
 // connection, and a run that was deleted and came back.
 
-const VIEW = { filter: "", group: "variant", family: null, pinned: new Set(), hidden: new Set(), onlyPinned: false };
+const VIEW = { filter: "", group: "variant", family: null, familyChosen: false, pinned: new Set(), hidden: new Set(), onlyPinned: false };
 
 const GROUPINGS = [["variant", "Variant"], ["setting", "Variant and rate"], ["folder", "Folder"], ["state", "State"], ["none", "None"]];
 
@@ -30,6 +30,18 @@ function matches(run, words) {
 
 function familiesThere() {
   return [...new Set([...RUNS.values()].map((run) => run.family))].sort();
+}
+
+// What somebody who opens the page came for: a family with a run that is running, of several the one that wrote last, or
+// the larger one.
+function newestFamily() {
+  const found = new Map();
+  for (const run of RUNS.values()) {
+    const [running, changed, count] = found.get(run.family) || [0, 0, 0];
+    found.set(run.family, [Math.max(running, run.state === "running" ? 1 : 0), Math.max(changed, run.changed || 0), count + 1]);
+  }
+  const later = ([, a], [, b]) => b[0] - a[0] || b[1] - a[1] || b[2] - a[2];
+  return [...found].sort(later)[0]?.[0] ?? null;
 }
 
 // The runs of the chosen family that the filter lets through, as they came.
