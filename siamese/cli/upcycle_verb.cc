@@ -111,7 +111,8 @@ std::string to_text(const UpcycleReport& report) {
                       report.questions.samples->describe(), report.difference.max_logit, report.difference.loss_before,
                       report.difference.loss_after);
   text += report.result.exact ? "the same function to rounding\n"
-                              : fmt::format("the same function up to model.norm_eps = {}\n", model.norm_eps);
+                              : fmt::format("the same function but for model.norm_eps = {}, which acts twice where a norm follows a norm\n",
+                                            model.norm_eps);
   return text + fmt::format("train on: siamese train {0}/config.yaml init.from={0} --out RUN\n", report.arguments.out);
 }
 

@@ -88,7 +88,7 @@ TEST_F(UpcycleVerb, TellsWhatItDid) {
   ASSERT_EQ(result.exit_code, 0) << result.error;
   for (const char* const words :
        {"pre/step4 (pre, step 4) -> deep/up (siamese(x=hybrid))", "5 set to 0, 3 set to 1, 5 copied",
-        "other parameters: 15 copied", "largest difference of a logit", "the same function up to model.norm_eps",
+        "other parameters: 15 copied", "largest difference of a logit", "the same function but for model.norm_eps",
         "train on: siamese train deep/up/config.yaml init.from=deep/up --out RUN"}) {
     EXPECT_NE(result.out.find(words), std::string::npos) << words << "\n" << result.out;
   }
