@@ -43,14 +43,42 @@ bool reader_is_gone() {
 
 std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
 
-// CLI11 would only say that some verb is missing.
+// CLI11 would only say that some verb is missing. Verbs that have verbs of their own (config check) are asked on.
 void check_verb(const CLI::App& app, int argc, char** argv) {
-  if (argc < 2 || argv[1][0] == '-') return;
-  std::vector<std::string> verbs;
-  for (const auto* verb : app.get_subcommands({})) verbs.push_back(verb->get_name());
-  if (std::find(verbs.begin(), verbs.end(), argv[1]) != verbs.end()) return;
-  throw UsageError("unknown verb '" + std::string(argv[1]) + "'" + did_you_mean(argv[1], verbs) +
-                   "; known: " + join(verbs));
+  const CLI::App* of = &app;
+  for (int i = 1; i < argc && argv[i][0] != '-'; ++i) {
+    std::vector<std::string> verbs;
+    const CLI::App* found = nullptr;
+    for (const CLI::App* verb : of->get_subcommands({})) {
+      verbs.push_back(verb->get_name());
+      if (verbs.back() == argv[i]) found = verb;
+    }
+    if (verbs.empty()) return;
+    if (found == nullptr) {
+      throw UsageError("unknown verb '" + std::string(argv[i]) + "'" + did_you_mean(argv[i], verbs) +
+                       "; known: " + join(verbs));
+    }
+    of = found;
+  }
+}
+
+// The first option that the verb does not have, "" when there is none. Asked when CLI11 misses a required one too: that
+// may be what was meant.
+std::string unknown_option(const CLI::App& app) {
+  const CLI::App* verb = &app;
+  while (!verb->get_subcommands().empty()) verb = verb->get_subcommands().front();
+  std::vector<std::string> names;
+  for (const CLI::Option* const option : verb->get_options()) {
+    if (option->get_group().empty()) continue;  // a hidden one
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  }
+  for (const std::string& argument : app.remaining(true)) {
+    if (argument.size() < 2 || argument[0] != '-' || argument == "--") continue;
+    const std::string given = argument.substr(0, argument.find('='));
+    const bool one_letter = given.size() == 2;
+    return "unknown option '" + given + "'" + (one_letter ? "" : did_you_mean(given, names));
+  }
+  return "";
 }
 
 }  // namespace
@@ -99,7 +127,8 @@ int run(int argc, char** argv) {
   } catch (const CLI::Success& wanted) {  // --help, --version
     return app.exit(wanted);
   } catch (const CLI::ParseError& error) {
-    return fail(Exit::usage, first_line(error.what()) + " (try --help)");
+    const std::string unknown = unknown_option(app);
+    return fail(Exit::usage, (unknown.empty() ? first_line(error.what()) : unknown) + " (try --help)");
   } catch (const Error& error) {
     return fail(error.code(), error.what());
   } catch (const std::exception& error) {

@@ -38,7 +38,8 @@ void list_recipes() {
     try {
       if (is_sweep(config::load(name, {}, config_folders()))) continue;
       config = load_run_config(name, {});
-    } catch (const UsageError& error) {  // perhaps some other program's YAML: the rest is still worth listing
+    } catch (const Error& error) {  // perhaps some other program's YAML, or data that are not here: the rest is still
+                                    // worth listing
       rows.push_back({name, error.what()});
       continue;
     }
@@ -80,8 +81,8 @@ void check_config(const ConfigArguments& arguments) {
                         {"FLOPs", fmt::format("{} a step{}, {} in all", short_count(step_flops),
                                               update_flops > 0 ? " (the update " + short_count(update_flops) + ")" : "",
                                               short_count(step_flops * static_cast<double>(config.train.steps)))},
-                        {"memory", fmt::format("{} bytes of weights, gradients{} moments (float32)",
-                                               short_count(sizeof(float) *
+                        {"memory", fmt::format("{} of weights, gradients{} moments (float32)",
+                                               short_bytes(sizeof(float) *
                                                            (train::numbers_kept(config.optim, model->parameters()) +
                                                             (config.train.ema > 0 ? count : 0))),
                                                config.train.ema > 0 ? ", averages and" : " and")}})

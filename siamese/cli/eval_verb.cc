@@ -172,7 +172,7 @@ void add_task_options(CLI::App& verb, TaskArguments& tasks) {
       ->needs(asked);
   verb.add_flag("--generate", tasks.generate, "Generate answers also where a set is reported by likelihood")
       ->needs(asked);
-  verb.add_option("--out", tasks.out,
+  verb.add_option("-o,--out", tasks.out,
                   "Folder for scores and results, from which it also goes on; else tasks/ in RUN, or RUN.tasks")
       ->needs(asked);
 }

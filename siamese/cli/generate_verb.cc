@@ -100,6 +100,10 @@ void generate_text(const GenerateArguments& arguments) {
       made.emplace_back(*words, prompt, arguments.stop);
     }
   }
+  if (arguments.samples > 1 && arguments.sampling.temperature == 0) {
+    std::fprintf(stderr, "generate: at temperature 0 the %lld continuations of a prompt are all alike%s\n",
+                 static_cast<long long>(arguments.samples), "; --temperature 1 draws each anew");
+  }
   Printer printer(prompts.size());
   std::vector<std::string> all(prompts.size());
   const auto tell = [&](size_t sequence, const std::string& piece) {

@@ -73,7 +73,7 @@ void add_prepare(CLI::App& app, int& exit_code) {
   verb->add_option("INPUT", options->inputs, "Files, folders or globs: text, JSON Lines; also .gz and .zst")
       ->required();
   verb->add_option("--tokenizer", options->tokenizer, "tokenizer.json, or a folder that has one")->required();
-  verb->add_option("--out", options->out, "Folder to write; one that is not finished is gone on with")->required();
+  verb->add_option("-o,--out", options->out, "Folder to write; one that is not finished is gone on with")->required();
   verb->add_option("--format", *format, "auto: JSON Lines by the names .jsonl, .ndjson, .json; else text")
       ->check(CLI::IsMember(enum_choices<data::DocumentFormat>()))
       ->capture_default_str();

@@ -59,7 +59,7 @@ void add_report(CLI::App& app) {
       app.add_subcommand("report", "One offline HTML file about a run or a sweep, or comparing any of them");
   const auto arguments = std::make_shared<report_verb::Arguments>();
   verb->add_option("SOURCES", arguments->sources, "Run directories, checkpoints, directories of sweeps")->required();
-  verb->add_option("--out", arguments->out,
+  verb->add_option("-o,--out", arguments->out,
                    "The page to write; default: report.html, of one run or sweep in its directory, else here");
   verb->add_option("--csv", arguments->csv, "The table of results as CSV, too; - for stdout; default: none");
   verb->add_option("--tensorboard", arguments->tensorboard,

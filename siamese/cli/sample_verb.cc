@@ -148,7 +148,7 @@ void add_sample(CLI::App& app) {
   verb->add_option("OVERRIDES", arguments->overrides, "key=value for the keys of engine, such as engine.device=cpu");
   verb->add_option("--n", arguments->count, "How many")->check(CLI::Range(int64_t{1}, int64_t{1} << 20));
   verb->add_option("--grid", arguments->grid, "The picture to write: a PNG with all of them");
-  verb->add_option("--out", arguments->tensors,
+  verb->add_option("-o,--out", arguments->tensors,
                    "A safetensors file to write: samples [n, channels, size, size], labels");
   verb->add_option("--npz", arguments->npz,
                    "An npz file to write, as scripts for FID read it: arr_0, uint8 [n, size, size, 3]");

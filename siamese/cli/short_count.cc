@@ -14,4 +14,12 @@ std::string short_count(double count) {
   return fmt::format("{}", count);
 }
 
+std::string short_bytes(double bytes) {
+  for (const auto& [size, unit] : {std::pair{1e15, "PB"}, std::pair{1e12, "TB"}, std::pair{1e9, "GB"},
+                                   std::pair{1e6, "MB"}, std::pair{1e3, "KB"}}) {
+    if (bytes >= size) return fmt::format("{:.4g} {}", bytes / size, unit);
+  }
+  return fmt::format("{} bytes", bytes);
+}
+
 }  // namespace siamese::cli

@@ -148,7 +148,8 @@ void list(train::Sweep& sweep) {
   for (size_t i = 0; i < standings.size(); ++i) rows.push_back({sweep.plan().runs[i].dir, standings[i].text});
   const Counts counts = count(standings);
   std::printf("%s%s\n", text_table(rows).c_str(), counts.text().c_str());
-  std::fflush(stdout);  // timing may take a moment
+  std::fflush(stdout);  // the list needs no data, and timing may take a moment
+  sweep.check_data();
   if (counts.to_do > 0) std::printf("%s\n", sweep.estimate(train::MeasureSteps::always).text().c_str());
 }
 
@@ -198,7 +199,10 @@ int train_all(train::Sweep& sweep, const Arguments& arguments, const fs::path& o
   const auto say = [&](const std::string& text) {
     if (!quiet) std::fprintf(stderr, "%s\n", printable(text).c_str());
   };
-  if (!quiet) say(sweep.estimate(train::MeasureSteps::worthwhile).text());
+  if (!quiet) {
+    const train::SweepEstimate estimate = sweep.estimate(train::MeasureSteps::worthwhile);
+    if (estimate.runs > 0) say(estimate.text());
+  }
   Progress progress(leads ? arguments.style() : Progress::Style::quiet);
   LiveReport page(out);
   if (arguments.jobs > 1) catch_signals();  // here is nothing to save, but there is in the others
@@ -242,11 +246,13 @@ int run(const Arguments& arguments, comm::Group* group) {
     if (group == nullptr || group->leads()) show_recorded(sweep, out);
     return 0;
   }
+  if (arguments.dry_run) {
+    sweep.check_folder();
+    if (group == nullptr || group->leads()) list(sweep);
+    return 0;
+  }
   sweep.check();
-  if (!arguments.dry_run) return train_all(sweep, arguments, out, group);
-  if (group != nullptr && !group->leads()) return 0;
-  list(sweep);
-  return 0;
+  return train_all(sweep, arguments, out, group);
 }
 
 }  // namespace sweep_verb
@@ -257,7 +263,7 @@ void add_sweep(CLI::App& app, int& exit_code) {
   const auto arguments = std::make_shared<sweep_verb::Arguments>();
   verb->add_option("SWEEP", arguments->sweep, "A YAML file (config, set, variants, grid, record)")->required();
   verb->add_option("OVERRIDES", arguments->overrides, "key=value for all runs");
-  verb->add_option("--out", arguments->out, "Directory of the runs; default runs/<name of the sweep>");
+  verb->add_option("-o,--out", arguments->out, "Directory of the runs; default runs/<name of the sweep>");
   verb->add_option("--record", arguments->record, "File of runs that ended; default: what SWEEP names, if it does");
   verb->add_option("--jobs", arguments->jobs, "Runs at once, each in a process of its own")->check(CLI::Range(1, 1024));
   verb->add_option("--threads", arguments->threads,

@@ -46,7 +46,7 @@ void add_train(CLI::App& app, int& exit_code) {
   verb->add_option("CONFIG", arguments->config, "A YAML file or the name of a recipe (siamese config list)")
       ->required();
   verb->add_option("OVERRIDES", arguments->overrides, "key=value, for any key of the config");
-  verb->add_option("--out", arguments->out, "The run directory to make")->required();
+  verb->add_option("-o,--out", arguments->out, "The run directory to make")->required();
   verb->add_flag("--overwrite", arguments->overwrite, "Replace an earlier run that stands there");
   verb->add_flag("--quiet", arguments->quiet, "No progress");
   verb->add_flag("--json", arguments->json, "Every step and evaluation as a JSON line on stdout");

@@ -6,6 +6,7 @@
 #include "siamese/base/join.h"
 #include "siamese/base/nearest.h"
 #include "siamese/base/utf8.h"
+#include "siamese/config/value.h"
 
 namespace siamese::config {
 namespace {
@@ -37,16 +38,30 @@ std::string shown(std::string_view text) {
   return std::string(text.substr(0, end)) + "...";
 }
 
-std::string key_hint(std::string_view key, const std::vector<std::string>& known,
+std::string key_hint(const std::string& section, std::string_view key, const std::vector<std::string>& known,
                      const std::vector<std::string>& inner) {
+  const std::string before = section.empty() ? "" : section + ".";
   std::vector<std::string> meant;
   for (const std::string& path : inner) {
-    if (path.ends_with("." + std::string(key))) meant.push_back("'" + path + "'");
+    if (path.ends_with("." + std::string(key))) meant.push_back("'" + before + path + "'");
     const size_t dot = path.find('.');
     if (path != key || dot == std::string::npos) continue;
     return " (in a file a section is a map: '" + path.substr(0, dot) + ": {" + path.substr(dot + 1) + ": ...}')";
   }
-  return meant.empty() ? did_you_mean(key, known) : " (did you mean " + join(meant, " or ") + "?)";
+  if (meant.empty()) {
+    if (const std::string near = nearest_match(key, known); !near.empty()) meant.push_back("'" + before + near + "'");
+  }
+  return meant.empty() ? "" : " (did you mean " + join(meant, " or ") + "?)";
+}
+
+std::string comma_hint(std::string_view key, const Value& map) {
+  const auto closes = [](std::string_view text) {
+    return text.ends_with(')') && std::count(text.begin(), text.end(), ')') > std::count(text.begin(), text.end(), '(');
+  };
+  const Texts leaves = flatten(map);  // "gain_x=0.5)" is a key with a dot
+  const bool closed = std::any_of(leaves.begin(), leaves.end(), [&](const auto& leaf) { return closes(leaf.first); });
+  if (!closed || (key.find('=') == std::string_view::npos && !closes(key))) return "";
+  return " (a comma inside { } ends the value: put the scheme in quotes)";
 }
 
 }  // namespace siamese::config

@@ -122,6 +122,13 @@ DataSizes sizes_of(const DataConfig& config) {
   return {.vocab = make_codec(config)->vocab()};
 }
 
+void check_told_classes(const DataConfig& config) {
+  if (config.source != Source::cifar) return;
+  const DataConfig found = located(config);
+  check_folders(found);
+  if (cifar_classes(found.train.front()) == 0) cifar_files(found, Split::train);  // says what it looked for
+}
+
 std::vector<std::string> class_names(const DataConfig& config) {
   if (config.source == Source::shapes) return shape_names();
   if (config.train.empty()) return {};

@@ -89,6 +89,9 @@ struct DataSizes {
 
 DataSizes sizes_of(const DataConfig& config);
 
+// DataError when the classes are told by files and these are not there; sizes_of then says 0 of them.
+void check_told_classes(const DataConfig& config);
+
 // Names of the classes, by label; empty = they are numbers.
 std::vector<std::string> class_names(const DataConfig& config);
 

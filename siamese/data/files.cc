@@ -63,9 +63,16 @@ std::vector<fs::path> files_matching(const std::string& pattern) {
   return files;
 }
 
-// What text-small trains on unless told otherwise; it does not come with the program.
+// What the recipes and sweeps that come with the program train on; the data themselves do not come with it.
+constexpr std::string_view kFetched[] = {"books", "english", "fashion-mnist", "novels"};
+
 std::string how_to_fetch(const std::string& entry) {
-  return entry == "data/english" ? "; `python3 tools/real_data.py english` fetches it" : "";
+  for (const std::string_view name : kFetched) {
+    const std::string folder = fmt::format("data/{}", name);
+    if (entry != folder && !entry.starts_with(folder + "/")) continue;
+    return fmt::format("; `python3 tools/real_data.py {}` fetches it", name);
+  }
+  return "";
 }
 
 }  // namespace
@@ -100,8 +107,8 @@ void check_folders(const DataConfig& config) {
   for (const auto& [key, list] : {std::pair{"data.train", &config.train}, std::pair{"data.val", &config.val}}) {
     for (const std::string& entry : *list) {
       if (is_there(entry)) continue;
-      throw DataError(
-          fmt::format("{}: expected a folder, got nothing: no '{}'{}", key, entry, looked_for(config.base, entry)));
+      throw DataError(fmt::format("{}: expected a folder, got nothing: no '{}'{}{}", key, entry,
+                                  looked_for(config.base, entry), how_to_fetch(entry)));
     }
   }
 }

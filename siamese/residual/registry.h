@@ -35,10 +35,10 @@ struct Scheme {
 template <class Options>
 Options parse_options(const std::string& name, const config::Value& arguments) {
   Options options;
-  config::read(arguments, name, options);
+  config::read(arguments, name, options, config::Written::alone);
   if constexpr (requires { options.defaults(); }) {
     options = options.defaults();
-    config::read(arguments, name, options);
+    config::read(arguments, name, options, config::Written::alone);
   }
   if constexpr (requires { options.check(); }) options.check();
   return options;

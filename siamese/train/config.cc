@@ -164,6 +164,7 @@ void resolve_run(RunConfig& config) {
   data::check(config.data);
   check_source(config);
   const data::DataSizes sizes = data::sizes_of(config.data);
+  if (config.model.sees_images() && config.model.classes == 0) data::check_told_classes(config.data);
   models::resolve(config.model, {sizes.vocab, sizes.classes, sizes.channels});
   check(config.optim);
   check_freeze(config);

@@ -336,7 +336,7 @@ static std::string plan_text(const RunConfig& config, int64_t samples) {
 
 std::string RunLoop::describe() const {
   const RunConfig& config = trainer_.config();
-  return fmt::format("{}: {} parameters, {} blocks of width {}, {}; {}{}", config.model.residual,
+  return fmt::format("scheme {}: {} parameters, {} blocks of width {}, {}; {}{}", config.model.residual,
                      trainer_.model().parameters().count(), config.model.blocks, config.model.width,
                      trainer_.training_data().describe(),
                      trainer_.state().step == 0

@@ -1,5 +1,6 @@
 #include "siamese/train/sweep.h"
 
+#include <algorithm>
 #include <cmath>
 #include <set>
 
@@ -29,6 +30,10 @@ constexpr std::string_view kLeftToThat = "another process trains it: left to tha
 
 bool has_ended(std::optional<RunStatus> status) {
   return status == RunStatus::finished || status == RunStatus::diverged;
+}
+
+bool has_ended(const RunStanding& run) {
+  return run.standing == Standing::recorded || run.standing == Standing::ended_here;
 }
 
 // "finished, loss 0.8712".
@@ -124,13 +129,23 @@ void Sweep::check_files_are_ours() const {
   }
 }
 
-// Each set of data once: most sweeps have one.
 void Sweep::check_data() {
-  std::set<std::string> seen;
   const auto standing = standings();
+  try {
+    open_data(standing);
+  } catch (const DataError& error) {
+    const bool some = std::any_of(standing.begin(), standing.end(), [](const auto& run) { return has_ended(run); });
+    if (!some) throw;
+    throw DataError(std::string(error.what()) + "; --recorded shows what is recorded, without data");
+  }
+}
+
+// Each set of data once: most sweeps have one.
+void Sweep::open_data(const std::vector<RunStanding>& standing) {
+  std::set<std::string> seen;
   for (size_t i = 0; i < plan_.runs.size(); ++i) {
     const RunConfig& config = plan_.runs[i].config;
-    if (standing[i].standing == Standing::recorded || standing[i].standing == Standing::ended_here) continue;
+    if (has_ended(standing[i])) continue;
     const data::SampleShape shape = sample_shape(config.model);
     std::string key =
         fmt::format("{} {} {} {} {}\n", shape.context, shape.vocab, shape.image, shape.channels, shape.classes);
@@ -190,6 +205,7 @@ RunResult Sweep::train(const SweepHooks& hooks) {
   io::make_directory(options_.out);
   if (record_) record_->check_writable();
   write_known();
+  say_standing(hooks);
   for (const auto& run : plan_.runs) tidy_ended(run, hooks);
   const RunResult result = options_.jobs > 1 ? SweepWorkers(*this, hooks).train() : train_in_turn(hooks);
   if (result.status != RunStatus::stopped && !failures_.empty()) throw_failures();
@@ -206,8 +222,10 @@ RunResult Sweep::train_in_turn(const SweepHooks& hooks) {
   for (size_t turn = 0; turn < plan_.runs.size(); ++turn) {
     const size_t i = (options_.first + turn) % plan_.runs.size();
     const PlannedRun& run = plan_.runs[i];
+    const auto why = left_as_it_is(run);
+    if (why && said_.contains(run.dir)) continue;
     if (hooks.say) hooks.say(fmt::format("[{}/{}] {}", i + 1, plan_.runs.size(), run.dir));
-    if (const auto why = left_as_it_is(run)) {
+    if (why) {
       if (hooks.say) hooks.say(*why);
       continue;
     }
@@ -229,6 +247,25 @@ RunResult Sweep::train_in_turn(const SweepHooks& hooks) {
     if (hooks.run_ended) hooks.run_ended();
   }
   return {RunStatus::finished, 0};
+}
+
+// "72 runs: 70 recorded, 2 to train"; nothing where all are to train.
+void Sweep::say_standing(const SweepHooks& hooks) {
+  said_.clear();
+  size_t recorded = 0;
+  const auto standing = standings();
+  for (size_t i = 0; i < standing.size(); ++i) {
+    if (has_ended(standing[i])) said_.insert(plan_.runs[i].dir);
+    recorded += standing[i].standing == Standing::recorded ? 1 : 0;
+  }
+  if (said_.empty() || !hooks.say) return;
+  const size_t here = said_.size() - recorded;
+  const size_t to_do = standing.size() - said_.size();
+  std::vector<std::string> parts;
+  if (recorded > 0) parts.push_back(fmt::format("{} recorded", recorded));
+  if (here > 0) parts.push_back(fmt::format("{} ended here", here));
+  parts.push_back(to_do > 0 ? fmt::format("{} to train", to_do) : "nothing to train");
+  hooks.say(fmt::format("{} runs: {}", standing.size(), join(parts)));
 }
 
 // Nobody resumes a run that has ended: what its process could not remove, this one removes.
@@ -259,10 +296,10 @@ bool Sweep::has_ended_here(const PlannedRun& run) {
 }
 
 std::optional<std::string> Sweep::left_as_it_is(const PlannedRun& run) {
-  if (const auto line = find(run)) return "recorded before: " + result_text(line->summary) + ", left as it is";
+  if (const auto line = find(run)) return "recorded meanwhile: " + result_text(line->summary) + ", left as it is";
   if (!has_ended_here(run)) return std::nullopt;
   note_end(run);
-  return fmt::format("{} before, left as it is", enum_text(*run_status(options_.out / run.dir)));
+  return fmt::format("{} meanwhile, left as it is", enum_text(*run_status(options_.out / run.dir)));
 }
 
 // A run that is not trained again may have been run with other engine.* keys: they do not change its result. One that

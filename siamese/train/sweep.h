@@ -12,6 +12,7 @@
 #include <filesystem>
 #include <functional>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -60,6 +61,7 @@ class Sweep {
   // was made with another config; DataError when the data of a run that is to do are not there.
   void check();
   void check_folder();  // the first half of that: enough where nothing is trained
+  void check_data();    // the second
 
   // Of every planned run, in order. What --dry-run prints.
   std::vector<RunStanding> standings();
@@ -70,9 +72,9 @@ class Sweep {
   // Writes what a report needs to know of the plan and of the runs that are recorded, as `train` does before it trains.
   void write_known();
 
-  // Trains what is to do. `stopped` when a signal came or the hours were over. A run that diverges is a result. One
-  // that fails does not keep the others from being trained; at the end an Error with the exit code of the first names
-  // all.
+  // Trains what is to do; what is left as it stands is said in one line for all. `stopped` when a signal came or the
+  // hours were over. A run that diverges is a result. One that fails does not keep the others from being trained; at
+  // the end an Error with the exit code of the first names all.
   RunResult train(const SweepHooks& hooks);
 
   const SweepPlan& plan() const { return plan_; }
@@ -81,7 +83,7 @@ class Sweep {
   friend class SweepWorkers;
 
   void check_files_are_ours() const;
-  void check_data();
+  void open_data(const std::vector<RunStanding>& standing);
   std::optional<runs::RecordLine> find(const PlannedRun& run);
   bool is_another_run(const PlannedRun& run);
   // nullopt: to be trained. Otherwise why it is left as it is.
@@ -90,6 +92,7 @@ class Sweep {
   bool counts(const PlannedRun& run);
   // Whether a run ended in its folder, and counts.
   bool has_ended_here(const PlannedRun& run);
+  void say_standing(const SweepHooks& hooks);
   void tidy_ended(const PlannedRun& run, const SweepHooks& hooks) const;
   RunResult train_in_turn(const SweepHooks& hooks);
   void note_end(const PlannedRun& run);
@@ -109,6 +112,7 @@ class Sweep {
   std::optional<SweepRecord> record_;
   DataKeys data_;
   std::vector<Failure> failures_;
+  std::set<std::string> said_;  // folders of the runs that had ended when training began: said in one line
 };
 
 // Trains one planned run in `dir`, or goes on with what stands there: what a worker does. A run that diverges is

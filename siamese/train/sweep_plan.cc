@@ -8,6 +8,7 @@
 #include "siamese/base/check.h"
 #include "siamese/base/join.h"
 #include "siamese/base/nearest.h"
+#include "siamese/config/fields.h"
 #include "siamese/config/load.h"
 #include "siamese/config/yaml.h"
 #include "siamese/io/atomic_file.h"
@@ -94,6 +95,15 @@ const Value* find_kind(const Value& sweep, const std::string& key, Value::Kind k
   return value;
 }
 
+// A recipe where a sweep is expected: the next step is another verb.
+void refuse_recipe(const Value& sweep, const std::vector<std::string>& known, const std::string& source) {
+  std::vector<std::string> sections = config::print(RunConfig{}).keys();
+  sections.emplace_back("preset");
+  const auto has = [&](const auto& key) { return sweep.find(key) != nullptr; };
+  if (std::any_of(known.begin(), known.end(), has) || std::none_of(sections.begin(), sections.end(), has)) return;
+  throw UsageError(source + ": is the config of one run, not a sweep: siamese train " + source);
+}
+
 // An override of what the sweep varies would train the same run under different names.
 void check_overrides(const std::vector<std::string>& overrides, const Value* grid, const std::vector<Value>& variants,
                      const std::string& source) {
@@ -125,6 +135,7 @@ SweepPlan plan_sweep_text(const std::string& text, const std::filesystem::path& 
   const Value sweep = config::parse_yaml(text, source);
   const std::vector<std::string> known = {"sweep", "config", "set", "variants", "grid", "record"};
   if (!sweep.is_map()) throw UsageError(source + ": expected a map with " + join(known));
+  refuse_recipe(sweep, known, source);
   for (const auto& [key, value] : sweep.entries) {
     if (std::find(known.begin(), known.end(), key) == known.end()) {
       throw UsageError(value.where + ": " + key + ": unknown key" + did_you_mean(key, known));

@@ -77,7 +77,7 @@ void SweepWorkers::begin_next() {
   const PlannedRun& run = sweep_.plan_.runs[next_];
   const std::string place = fmt::format("[{}/{}] {}", next_ + 1, sweep_.plan_.runs.size(), run.dir);
   if (const auto why = sweep_.left_as_it_is(run)) {
-    if (hooks_.say) hooks_.say(place + ": " + *why);
+    if (hooks_.say && !sweep_.said_.contains(run.dir)) hooks_.say(place + ": " + *why);
     ++next_;
     return;
   }

@@ -185,7 +185,7 @@ TEST_F(Bench, Mistakes) {
   expect_refusal("bench", 2, "subcommand");
   expect_refusal("bench step bench/xl", 2, "bench/xl");
   expect_refusal("bench step bench/s --steps 0", 2, "--steps");
-  expect_refusal("bench step bench/s optim.lrr=1", 2, "did you mean 'lr'?");
+  expect_refusal("bench step bench/s optim.lrr=1", 2, "did you mean 'optim.lr'?");
   expect_refusal("bench generate bench/s --against nope", 2, "unknown residual scheme 'nope'");
 }
 

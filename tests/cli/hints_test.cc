@@ -108,6 +108,95 @@ TEST_F(Hints, TheTextOfTheRecipeIsFetched) {
             0);
 }
 
+// What is planned, and recorded, is no secret of who has the data.
+TEST_F(Hints, ASweepWithoutItsDataIsListed) {
+  const std::string fetch = "; `python3 tools/real_data.py books` fetches it";
+  const CommandResult listed = run("sweep sweeps/text train.steps=1499 --dry-run");
+  EXPECT_EQ(listed.exit_code, 3) << listed.error;
+  EXPECT_NE(listed.out.find("pre-lr1e-3-seed1 "), std::string::npos) << listed.out;
+  EXPECT_NE(listed.out.find("27 runs: 0 recorded, 0 ended here, 27 to do\n"), std::string::npos) << listed.out;
+  EXPECT_NE(listed.error.find("data.train: no file, folder or match for 'data/books/train'"), std::string::npos);
+  EXPECT_NE(listed.error.find(fetch + "\n"), std::string::npos) << listed.error;
+  expect_refusal("sweep sweeps/images train.steps=9 --quiet", 3, "real_data.py fashion-mnist` fetches it");
+
+  const auto write_sweep = [this](const std::string& more) {
+    write("s.yaml",
+          "config: arithmetic-small\nrecord: s.jsonl\nset: {model.width: 16, model.blocks: 1, model.heads: 2, "
+          "model.context: 24, train.batch: 2, train.steps: 1, train.eval_every: 0, eval.batches: 1}\n"
+          "variants: [{model.residual: pre}" +
+              more + "]\n");
+  };
+  write_sweep("");
+  ASSERT_EQ(run("sweep s.yaml --quiet").exit_code, 0) << read("error.txt");
+  write_sweep(", {data.source: text, data.train: [data/books], label: books}");
+  expect_refusal("sweep s.yaml --quiet", 3, fetch + "; --recorded shows what is recorded, without data");
+}
+
+TEST_F(Hints, ASetOfPicturesThatIsNotThereIsSaidBeforeWhatItWouldTell) {
+  const std::string cifar = "train vit-micro data.source=cifar data.train=cifar-10-batches-bin --out x";
+  expect_refusal(cifar, 3, "data.train: expected a folder, got nothing: no 'cifar-10-batches-bin', looked for in ");
+  std::filesystem::create_directory(folder / "cifar-10-batches-bin");
+  expect_refusal(cifar, 3, "cifar-10-batches-bin: expected data_batch_*.bin (CIFAR-10) or train.bin (CIFAR-100) in it");
+  write("mine.yaml", "preset: vit-micro\ndata: {source: cifar, train: [nowhere]}\n");
+  std::filesystem::create_directory(folder / "configs");
+  std::filesystem::rename(folder / "mine.yaml", folder / "configs" / "mine.yaml");
+  EXPECT_EQ(run("config list").exit_code, 0) << read("error.txt");  // what it lacks is no reason to list none
+  EXPECT_NE(read("out.txt").find("no 'nowhere'"), std::string::npos) << read("out.txt");
+}
+
+TEST_F(Hints, EveryVerbThatWritesWhereOneSaysTakesTheShortNameToo) {
+  for (const char* const verb :
+       {"train", "eval", "sample", "upcycle", "probe", "analyze", "convert", "prepare", "sweep", "report"}) {
+    EXPECT_NE(run(std::string(verb) + " --help").out.find("-o,--out"), std::string::npos) << verb;
+  }
+  std::string shortened = tiny + "train.steps=1 --quiet -o short";
+  EXPECT_EQ(run(shortened).exit_code, 0) << read("error.txt");
+  EXPECT_TRUE(exists("short/step1"));
+  EXPECT_EQ(run("report short -o page.html").exit_code, 0) << read("error.txt");
+  EXPECT_TRUE(exists("page.html"));
+}
+
+TEST_F(Hints, AnOptionThatIsNoneIsSaidBeforeTheOneThatIsMissing) {
+  expect_refusal("generate runs/book --promt It", 2,
+                 "unknown option '--promt' (did you mean '--prompt'?) (try --help)");
+  expect_refusal("generate runs/book --promt=It", 2, "unknown option '--promt' (did you mean '--prompt'?)");
+  expect_refusal("train arithmetic-small --otu x", 2, "unknown option '--otu' (did you mean '--out'?)");
+  expect_refusal("train arithmetic-small -O x", 2, "unknown option '-O' (try --help)");
+  expect_refusal("config check arithmetic-small --xyzzy-9", 2, "unknown option '--xyzzy-9' (try --help)");
+  expect_refusal("sweep s.yaml --workr x", 2, "unknown option '--workr' (try --help)");  // not the hidden --worker
+  expect_refusal("train arithmetic-small", 2, "--out is required");
+}
+
+TEST_F(Hints, AVerbOfAVerbIsKnownOrNamed) {
+  expect_refusal("config chek x", 2, "unknown verb 'chek' (did you mean 'check'?); known: list, show, check, keys");
+  expect_refusal("tokenizer encod t.json", 2, "unknown verb 'encod' (did you mean 'encode'?)");
+  expect_refusal("config", 2, "subcommand is required");
+}
+
+TEST_F(Hints, ARecipeIsNoSweep) {
+  expect_refusal("sweep arithmetic-small", 2,
+                 "arithmetic-small.yaml: is the config of one run, not a sweep: siamese train ");
+}
+
+TEST_F(Hints, TheFirstLineOfARunNamesTheScheme) {
+  const CommandResult result = run(tiny + "model.residual=siamese train.steps=1 --out x");
+  EXPECT_EQ(result.error.find("scheme siamese: "), 0U) << result.error;
+}
+
+TEST_F(Hints, BytesHaveTheirUnits) {
+  EXPECT_NE(run("config check siamese-1.3b").out.find(" GB of weights, gradients and moments"), std::string::npos);
+  EXPECT_NE(run("config check text-small").out.find("101.9 MB of weights, gradients and moments"), std::string::npos);
+}
+
+TEST_F(Hints, ContinuationsThatAreAllAlikeAreSaidToBe) {
+  ASSERT_EQ(run(tiny + "--quiet --out r").exit_code, 0);
+  EXPECT_EQ(
+      run("generate r --prompt 1+1= -n 2 --max-tokens 3").error,
+      "generate: at temperature 0 the 2 continuations of a prompt are all alike; --temperature 1 draws each anew\n");
+  EXPECT_EQ(run("generate r --prompt 1+1= -n 2 --max-tokens 3 --temperature 1").error, "");
+  EXPECT_EQ(run("generate r --prompt 1+1= --max-tokens 3").error, "");
+}
+
 TEST_F(Hints, APatternInAFileStandsInQuotes) {
   for (const char* const pattern : {"*.txt", "*/*.txt", "*"}) {
     write("star.yaml", std::string("preset: text-small\ndata: {train: [") + pattern + "]}\n");

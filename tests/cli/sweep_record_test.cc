@@ -44,7 +44,8 @@ TEST_F(SweepRecords, ASweepGoesOnWithoutItsFolder) {
 
   const CommandResult first = run("sweep sweeps/whole.yaml");
   ASSERT_EQ(first.exit_code, 0) << first.error;
-  EXPECT_NE(first.error.find("recorded before: finished, loss "), std::string::npos) << first.error;
+  EXPECT_NE(first.error.find("4 runs: 2 recorded, 2 to train\n"), std::string::npos) << first.error;
+  EXPECT_EQ(first.error.find("pre-seed1"), std::string::npos) << first.error;
   EXPECT_FALSE(exists("runs/s/pre-seed1"));
   EXPECT_TRUE(exists("runs/s/pre-seed2/step3"));
   EXPECT_EQ(lines(), 4);
@@ -56,7 +57,8 @@ TEST_F(SweepRecords, ASweepGoesOnWithoutItsFolder) {
   const CommandResult again = run("sweep sweeps/whole.yaml engine.threads=2");
   ASSERT_EQ(again.exit_code, 0) << again.error;
   EXPECT_EQ(again.out, first.out);
-  EXPECT_EQ(again.error.find("step 3/3"), std::string::npos) << again.error;
+  EXPECT_EQ(again.error, "4 runs: 4 recorded, nothing to train\n");
+  EXPECT_EQ(run("sweep sweeps/whole.yaml --jobs 2").error, "4 runs: 4 recorded, nothing to train\n");
   for (const char* const dir : {"pre-seed1", "pre-seed2", "broken-seed1", "broken-seed2"}) {
     EXPECT_FALSE(exists(std::string("runs/s/") + dir)) << dir;
   }
@@ -188,7 +190,7 @@ TEST_F(SweepRecords, AnInterruptedSweepKeepsWhatItHas) {
   const int64_t reached = step();
   EXPECT_NE(run("sweep sweeps/s.yaml --dry-run").out.find("long-seed1  to do: begun here"), std::string::npos);
   stop_at(reached + 3);
-  EXPECT_NE(read("error.txt").find("recorded before: finished"), std::string::npos) << read("error.txt");
+  EXPECT_NE(read("error.txt").find("2 runs: 1 recorded, 1 to train\n"), std::string::npos) << read("error.txt");
   EXPECT_GE(step(), reached + 3);
   EXPECT_EQ(lines(), 1);
   // What would be continued has to be the run that is asked for, up to its limits.

@@ -175,11 +175,48 @@ TEST(Fields, SwitchesTakeTheUsualWords) {
 
 TEST(Fields, AnUnknownKeyNamesPlaceAndNearestMatch) {
   EXPECT_EQ(error_of("flag: true\nraet: 2\n"), "demo.yaml:2: raet: unknown key (did you mean 'rate'?)");
-  EXPECT_EQ(error_of("layer:\n  widht: 2\n"), "demo.yaml:2: layer.widht: unknown key (did you mean 'width'?)");
+  EXPECT_EQ(error_of("layer:\n  widht: 2\n"), "demo.yaml:2: layer.widht: unknown key (did you mean 'layer.width'?)");
   EXPECT_EQ(error_of("\n\ntemperature: 2\n"), "demo.yaml:3: temperature: unknown key");
   EXPECT_EQ(error_of("width: 2\n"), "demo.yaml:1: width: unknown key (did you mean 'layer.width'?)");
   EXPECT_EQ(error_of("layer.width: 2\n"),
             "demo.yaml:1: layer.width: unknown key (in a file a section is a map: 'layer: {width: ...}')");
+}
+
+TEST(Fields, WhatFollowsACommaOfASchemeWithoutQuotesIsNoKey) {
+  const std::string hint = ": unknown key (a comma inside { } ends the value: put the scheme in quotes)";
+  EXPECT_EQ(error_of("{text: siamese(x=hybrid, input_norm=false)}"), "demo.yaml:1: input_norm=false)" + hint);
+  EXPECT_EQ(error_of("{text: siamese(a=1, b=2, c=3)}"), "demo.yaml:1: b=2" + hint);
+  EXPECT_EQ(error_of("layer: {name: siamese(a=1, gain=0.5)}"), "demo.yaml:1: layer.gain=0.5)" + hint);
+  EXPECT_EQ(error_of("{text: siamese(a=1), raet: 2}"), "demo.yaml:1: raet: unknown key (did you mean 'rate'?)");
+  EXPECT_EQ(error_of("{f(x): 2}"), "demo.yaml:1: f(x): unknown key");
+  EXPECT_EQ(error_of("{text: siamese(a=1, b=2), raet: 2}").find("demo.yaml:1: b=2)" + hint), 0U);
+}
+
+TEST(Fields, AKeyThatIsWrittenAloneIsProposedSo) {
+  const auto message = [](Written written) {
+    return sample::usage_error([&] {
+      sample::Layer layer;
+      read(parse_yaml("widht: 2", ""), "scheme", layer, written);
+    });
+  };
+  EXPECT_NE(message(Written::alone).find("scheme.widht: unknown key (did you mean 'width'?)"), std::string::npos);
+  EXPECT_NE(message(Written::behind_section).find("(did you mean 'scheme.width'?)"), std::string::npos);
+}
+
+struct Outer {
+  Sample sample;
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit&& visit) {
+    visit("sample", self.sample, "");
+  }
+};
+
+TEST(Fields, AKeyOfAnInnerSectionIsProposedWhole) {
+  const std::string message = sample::usage_error([] {
+    Outer outer;
+    read(parse_yaml("sample: {width: 2}", "demo.yaml"), "", outer);
+  });
+  EXPECT_EQ(message, "demo.yaml:1: sample.width: unknown key (did you mean 'sample.layer.width'?)");
 }
 
 TEST(Fields, AWrongTypeNamesPlaceKeyExpectedAndGot) {

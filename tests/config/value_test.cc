@@ -63,7 +63,7 @@ TEST(Override, AWrongValueIsBlamedOnTheCommandLine) {
   Value unknown = tree("rate: 1");
   apply_override(unknown, "layer.widht=3");
   EXPECT_EQ(usage_error([&] { read(unknown, "", sample); }),
-            "command line: layer.widht: unknown key (did you mean 'width'?)");
+            "command line: layer.widht: unknown key (did you mean 'layer.width'?)");
 }
 
 TEST(Override, MalformedOnesAreRefused) {

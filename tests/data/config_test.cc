@@ -44,6 +44,24 @@ TEST(DataConfig, EveryKeyHasAHelpText) {
 
 TEST(DataConfig, TheDefaultIsValid) { EXPECT_NO_THROW(check(DataConfig{})); }
 
+TEST(DataConfig, FilesThatWouldTellTheClassesAreNamedWhenTheyAreNotThere) {
+  const TempFolder folder;
+  DataConfig config;
+  EXPECT_NO_THROW(check_told_classes(config));
+  config.source = Source::cifar;
+  config.train = {"no-such-folder"};
+  EXPECT_EQ(error_of<DataError>([&] {
+              check_told_classes(config);
+            }).find("data.train: expected a folder, got nothing: no 'no-such-folder', looked for in "),
+            0U);
+  folder.write("set/readme.txt", "none");
+  config.train = {folder / "set"};
+  EXPECT_EQ(error_of<DataError>([&] { check_told_classes(config); }),
+            folder / "set" + ": expected data_batch_*.bin (CIFAR-10) or train.bin (CIFAR-100) in it");
+  folder.write("set/test_batch.bin", "");  // enough to tell
+  EXPECT_NO_THROW(check_told_classes(config));
+}
+
 TEST(DataConfig, ValuesOutOfRangeAreNamed) {
   EXPECT_EQ(check_error([](auto& c) { c.digits = 0; }), "data.digits: expected 1 to 4, got 0");
   EXPECT_EQ(check_error([](auto& c) { c.digits = 5; }), "data.digits: expected 1 to 4, got 5");

@@ -78,5 +78,24 @@ TEST(Files, ErrorsSayWhereItWasLookedFor) {
   }
 }
 
+TEST(Files, ErrorsSayHowToFetchWhatTheRecipesReadAndDoesNotComeWithThem) {
+  for (const auto& [entry, name] : {std::pair{"data/english", "english"}, std::pair{"data/books/train", "books"},
+                                    std::pair{"data/novels", "novels"}}) {
+    EXPECT_TRUE(error_of<DataError>([&] {
+                  expand_files("data.train", {entry});
+                }).ends_with(std::string("; `python3 tools/real_data.py ") + name + "` fetches it"))
+        << entry;
+  }
+  DataConfig images;
+  images.source = Source::idx;
+  images.train = {"data/fashion-mnist"};
+  EXPECT_TRUE(error_of<DataError>([&] {
+                check_folders(images);
+              }).ends_with("; `python3 tools/real_data.py fashion-mnist` fetches it"));
+  for (const char* const other : {"data/bookshelf", "books/train", "data/mine"}) {
+    EXPECT_EQ(error_of<DataError>([&] { expand_files("data.train", {other}); }).find("fetches"), std::string::npos);
+  }
+}
+
 }  // namespace
 }  // namespace siamese::data

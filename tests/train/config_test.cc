@@ -49,7 +49,7 @@ TEST(RunConfig, RefusalsNameTheKey) {
             std::string::npos);
   EXPECT_NE(refusal("train.micro_batch=3").find("train.micro_batch: expected a divisor of train.batch (4), got 3"),
             std::string::npos);
-  EXPECT_NE(refusal("train.setps=3").find("train.setps: unknown key (did you mean 'steps'?)"), std::string::npos)
+  EXPECT_NE(refusal("train.setps=3").find("train.setps: unknown key (did you mean 'train.steps'?)"), std::string::npos)
       << refusal("train.setps=3");
   EXPECT_NE(refusal("train.steps=many").find("train.steps: expected a whole number, got 'many'"), std::string::npos);
   EXPECT_NE(refusal("train.steps=0").find("train.steps"), std::string::npos);

@@ -134,7 +134,7 @@ TEST(ResumeEdits, TheRestIsRefusedByNameAndNothingIsWritten) {
   expect_error<UsageError>([&] { resume("optim={lr: 1}"); }, {"override of optim.lr"});
   expect_error<UsageError>([&] { resume("model.width=32"); }, {"model.width"});
   expect_error<UsageError>([&] { resume("train.steps=-1"); }, {"train.steps: expected at least 1"});
-  expect_error<UsageError>([&] { resume("train.stepz=9"); }, {"train.stepz", "did you mean 'steps'"});
+  expect_error<UsageError>([&] { resume("train.stepz=9"); }, {"train.stepz", "did you mean 'train.steps'"});
   expect_error<UsageError>([&] { resume("eval.samples=4"); }, {"eval.samples"});
   EXPECT_EQ(io::read_file(folder / "run/config.yaml"), before);
 }

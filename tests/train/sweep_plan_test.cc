@@ -109,6 +109,26 @@ TEST(SweepPlan, TheRecordLiesWhereTheFileSays) {
   EXPECT_THROW(plan(folder, "config: base\nrecord: [a]\n"), UsageError);
 }
 
+TEST(SweepPlan, ARecipeIsSentToTheOtherVerb) {
+  const TemporaryFolder folder("sweep_recipe");
+  const auto said = [&](const std::string& text) {
+    try {
+      plan(folder, text);
+    } catch (const UsageError& error) {
+      return std::string(error.what());
+    }
+    return std::string("accepted");
+  };
+  for (const char* const recipe : {"model: {residual: pre}\ntrain: {steps: 3}\n", "preset: base\n"}) {
+    EXPECT_NE(said(recipe).find(": is the config of one run, not a sweep: siamese train "), std::string::npos)
+        << recipe;
+  }
+  EXPECT_NE(said("config: base\nmodel: {residual: pre}\n").find("model: unknown key"), std::string::npos);
+  EXPECT_NE(said("config: base\nvariants:\n  - {model.residual: siamese(x=hybrid, gain_x=0.5)}\n")
+                .find(":3: gain_x=0: unknown key (a comma inside { } ends the value: put the scheme in quotes)"),
+            std::string::npos);
+}
+
 TEST(SweepPlan, MistakesAreNamed) {
   const TemporaryFolder folder("sweep_bad");
   EXPECT_THROW(plan(folder, "config: base\nvariant: []\n"), UsageError);

@@ -58,12 +58,31 @@ TEST(Sweep, TrainsEveryRunOnceAndKnowsWhereItStands) {
   EXPECT_EQ(io::read_json_lines(folder / "record.jsonl").size(), 4u);
   EXPECT_EQ(io::read_json_lines(folder / "out/recorded.jsonl").size(), 4u);
   for (const RunStanding& one : sweep.standings()) EXPECT_EQ(one.standing, Standing::recorded) << one.text;
-  // Again: nothing to do, and nothing is written twice.
+  // The second of each pair is begun when the first has ended; nothing was there before.
+  EXPECT_EQ(told.said.front(), "[1/4] pre-seed1");
+  // Again: nothing to do, which is one line, and nothing is written twice.
+  told.said.clear();
   EXPECT_EQ(sweep.train(told.hooks()).status, RunStatus::finished);
   EXPECT_EQ(told.ended, 4);
-  EXPECT_TRUE(told.has("recorded before: finished, loss "));
+  EXPECT_EQ(told.said, std::vector<std::string>{"4 runs: 4 recorded, nothing to train"});
   EXPECT_EQ(io::read_json_lines(folder / "record.jsonl").size(), 4u);
   EXPECT_EQ(io::read_json_lines(folder / "out/recorded.jsonl").size(), 4u);
+}
+
+TEST(Sweep, WhatIsLeftAsItStandsIsOneLineForAll) {
+  const TemporaryFolder folder("sweep_left");
+  Told told;
+  const SweepPlan plan = tiny_plan();
+  SweepPlan one = plan;
+  one.runs.resize(1);
+  Sweep(one, {.out = folder / "out", .record = folder / "record.jsonl"}).train({});
+  std::filesystem::remove_all(folder / "out");
+  one.runs[0] = plan.runs[2];
+  Sweep(one, {.out = folder / "out"}).train({});
+  Sweep(plan, {.out = folder / "out", .record = folder / "record.jsonl"}).train(told.hooks());
+  EXPECT_EQ(told.said, (std::vector<std::string>{"4 runs: 1 recorded, 1 ended here, 2 to train", "[2/4] siamese-seed1",
+                                                 "[4/4] siamese-seed2"}));
+  EXPECT_EQ(io::read_json_lines(folder / "record.jsonl").size(), 4u);  // the one that had ended here, too
 }
 
 // Its process warned of them and went on; nobody will resume it.
@@ -110,6 +129,16 @@ TEST(Sweep, MissingDataAreFoundBeforeAnythingIsWritten) {
   Sweep sweep(plan, {.out = folder / "out"});
   expect_error<DataError>([&] { sweep.check(); }, {"data.train", "none.txt"});
   EXPECT_FALSE(std::filesystem::exists(folder / "out"));
+  // Where something is recorded, that can be shown without.
+  SweepPlan both = tiny_plan();
+  Sweep(both, {.out = folder / "whole", .record = folder / "record.jsonl"}).train({});
+  both.runs.push_back(plan.runs.front());
+  both.runs.back().dir = "text";
+  const SweepOptions elsewhere = {.out = folder / "out", .record = folder / "record.jsonl"};
+  expect_error<DataError>([&] { Sweep(both, elsewhere).check(); },
+                          {"none.txt", "; --recorded shows what is recorded, without data"});
+  EXPECT_NO_THROW(Sweep(both, elsewhere).check_folder());
+  EXPECT_EQ(Sweep(both, elsewhere).standings().back().text, "to do");
 }
 
 TEST(Sweep, AStopIsHeardBetweenSteps) {
