@@ -120,9 +120,6 @@ void list_keys(const std::string& prefix, const T& value, std::vector<std::strin
   });
 }
 
-// How a key is written that an error proposes: behind its section, "optim.lr", or alone, as in name(key=value).
-enum class Written { behind_section, alone };
-
 template <HasFields T>
 void read(const Value& value, const std::string& path, T& out, Written written = Written::behind_section) {
   if (value.kind == Value::Kind::null) return;  // an empty section keeps its defaults
@@ -135,11 +132,9 @@ void read(const Value& value, const std::string& path, T& out, Written written =
   });
   for (const auto& [key, child] : value.entries) {
     if (std::find(known.begin(), known.end(), key) == known.end()) {
-      std::vector<std::string> inner;
-      list_keys("", out, inner);
-      const std::string no_key = comma_hint(key, value);
-      throw UsageError(named(child, path.empty() ? key : path + "." + key) + ": unknown key" +
-                       (no_key.empty() ? key_hint(written == Written::alone ? "" : path, key, known, inner) : no_key));
+      std::vector<std::string> all;
+      list_keys("", out, all);
+      refuse_unknown_key(value, path, key, {known, all}, written);
     }
   }
 }

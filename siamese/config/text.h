@@ -16,14 +16,18 @@ void check_text(std::string_view text, const std::string& source);
 // The text itself, or its beginning and "..." when it is too long for a message.
 std::string shown(std::string_view text);
 
-// What an unknown key of `section` may have meant, " (did you mean ...?)" or "": one of `known`, which stand beside it,
-// or of the sections' keys, `inner`, by full name ("optim.lr"), of which it is the last word or the whole. What is
-// proposed begins with `section`, so that it can be written in the place of what was written.
-std::string key_hint(const std::string& section, std::string_view key, const std::vector<std::string>& known,
-                     const std::vector<std::string>& inner);
+// How a key is written that an error proposes: behind its section, "optim.lr", or alone, as in name(key=value).
+enum class Written { behind_section, alone };
 
-// Of a key beside others in `map`: why it may be no key at all, but what follows a comma in a scheme without quotes,
-// {model.residual: siamese(x=hybrid, input_norm=false)}; "" otherwise.
-std::string comma_hint(std::string_view key, const Value& map);
+// The keys of a section by name: those that stand in it, and by full name, from there on, those of its own sections.
+struct KnownKeys {
+  std::vector<std::string> here;
+  std::vector<std::string> all;
+};
+
+// UsageError about `key` of `map`, which is not among `known`: where it stands, and what it may have meant, as a key
+// that can be written in its place. `section` is the name of `map`, "" for the whole.
+[[noreturn]] void refuse_unknown_key(const Value& map, const std::string& section, const std::string& key,
+                                     const KnownKeys& known, Written written);
 
 }  // namespace siamese::config

@@ -96,8 +96,10 @@ std::vector<fs::path> cifar_files(const DataConfig& config, Split split) {
   const bool ten = cifar_classes(folder) != 100;
   auto paths = files_of(folder, training ? (ten ? is_train10 : is_train100) : (ten ? is_test10 : is_test100));
   if (paths.empty()) {
-    throw DataError(fmt::format("{}: expected {} (CIFAR-10) or {} (CIFAR-100) in it", folder,
-                                training ? "data_batch_*.bin" : "test_batch.bin", training ? "train.bin" : "test.bin"));
+    throw DataError(fmt::format("{}: expected a folder with {} (CIFAR-10) or {} (CIFAR-100) in it, got '{}'",
+                                training || config.val.empty() ? "data.train" : "data.val",
+                                training ? "data_batch_*.bin" : "test_batch.bin", training ? "train.bin" : "test.bin",
+                                folder));
   }
   return paths;
 }

@@ -8,6 +8,7 @@ using BadInput = CommandTest;
 
 TEST_F(BadInput, ConfigMistakes) {
   expect_refusal(tiny + "optim.lrr=1 --out x", 2, "command line: optim.lrr: unknown key (did you mean 'optim.lr'?)");
+  expect_refusal(tiny + "optm.lr=1 --out x", 2, "command line: optm.lr: unknown key (did you mean 'optim.lr'?)");
   expect_refusal(tiny + "train.steps=ten --out x", 2, "train.steps: expected a whole number, got 'ten'");
   expect_refusal(tiny + "model.heads=5 --out x", 2, "model.heads: expected a divisor of model.width (16), got 5");
   expect_refusal(tiny + "model.residual=simese --out x", 2, "did you mean 'siamese'?");

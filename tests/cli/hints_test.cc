@@ -136,7 +136,9 @@ TEST_F(Hints, ASetOfPicturesThatIsNotThereIsSaidBeforeWhatItWouldTell) {
   const std::string cifar = "train vit-micro data.source=cifar data.train=cifar-10-batches-bin --out x";
   expect_refusal(cifar, 3, "data.train: expected a folder, got nothing: no 'cifar-10-batches-bin', looked for in ");
   std::filesystem::create_directory(folder / "cifar-10-batches-bin");
-  expect_refusal(cifar, 3, "cifar-10-batches-bin: expected data_batch_*.bin (CIFAR-10) or train.bin (CIFAR-100) in it");
+  expect_refusal(
+      cifar, 3,
+      "data.train: expected a folder with data_batch_*.bin (CIFAR-10) or train.bin (CIFAR-100) in it, got 'cifar");
   write("mine.yaml", "preset: vit-micro\ndata: {source: cifar, train: [nowhere]}\n");
   std::filesystem::create_directory(folder / "configs");
   std::filesystem::rename(folder / "mine.yaml", folder / "configs" / "mine.yaml");

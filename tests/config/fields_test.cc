@@ -211,6 +211,14 @@ struct Outer {
   }
 };
 
+TEST(Fields, AMistypedSectionIsToldWithItsKey) {
+  EXPECT_EQ(error_of("laier: {width: 2}"), "demo.yaml:1: laier.width: unknown key (did you mean 'layer.width'?)");
+  EXPECT_EQ(error_of("laier: {widht: 2}"), "demo.yaml:1: laier.widht: unknown key (did you mean 'layer.width'?)");
+  EXPECT_EQ(error_of("laier: {width: 2, name: x}"), "demo.yaml:1: laier: unknown key (did you mean 'layer'?)");
+  EXPECT_EQ(error_of("laier: {temperature: 2}"), "demo.yaml:1: laier: unknown key (did you mean 'layer'?)");
+  EXPECT_EQ(error_of("laier: {}"), "demo.yaml:1: laier: unknown key (did you mean 'layer'?)");
+}
+
 TEST(Fields, AKeyOfAnInnerSectionIsProposedWhole) {
   const std::string message = sample::usage_error([] {
     Outer outer;

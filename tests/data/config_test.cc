@@ -57,7 +57,8 @@ TEST(DataConfig, FilesThatWouldTellTheClassesAreNamedWhenTheyAreNotThere) {
   folder.write("set/readme.txt", "none");
   config.train = {folder / "set"};
   EXPECT_EQ(error_of<DataError>([&] { check_told_classes(config); }),
-            folder / "set" + ": expected data_batch_*.bin (CIFAR-10) or train.bin (CIFAR-100) in it");
+            "data.train: expected a folder with data_batch_*.bin (CIFAR-10) or train.bin (CIFAR-100) in it, got '" +
+                folder / "set" + "'");
   folder.write("set/test_batch.bin", "");  // enough to tell
   EXPECT_NO_THROW(check_told_classes(config));
 }

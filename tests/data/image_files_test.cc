@@ -146,7 +146,8 @@ TEST(CifarSet, HundredIsToldByItsNames) {
   EXPECT_EQ(sizes_of(nowhere).classes, 0);
   std::filesystem::create_directory(folder / "empty");
   const DataConfig empty = config_of(Source::cifar, folder / "empty");
-  EXPECT_TRUE(has(open_error(empty, Split::train, shape), "empty: expected data_batch_*.bin"));
+  EXPECT_TRUE(has(open_error(empty, Split::train, shape), "data.train: expected a folder with data_batch_*.bin"));
+  EXPECT_TRUE(has(open_error(empty, Split::train, shape), "in it, got '" + folder / "empty" + "'"));
 }
 
 // `count` PNG images of 8 x 8 per class; image i of class k is all 50 k + i.
