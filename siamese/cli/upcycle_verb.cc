@@ -110,9 +110,11 @@ std::string to_text(const UpcycleReport& report) {
   text += fmt::format("{}: largest difference of a logit {:.3g}, loss {:.6f} -> {:.6f}\n",
                       report.questions.samples->describe(), report.difference.max_logit, report.difference.loss_before,
                       report.difference.loss_after);
-  text += report.result.exact ? "the same function to rounding\n"
-                              : fmt::format("the same function but for model.norm_eps = {}, which acts twice where a norm follows a norm\n",
-                                            model.norm_eps);
+  text +=
+      report.result.exact
+          ? "the same function to rounding\n"
+          : fmt::format("the same function but for model.norm_eps = {}, which acts twice where a norm follows a norm\n",
+                        model.norm_eps);
   return text + fmt::format("train on: siamese train {0}/config.yaml init.from={0} --out RUN\n", report.arguments.out);
 }
 

@@ -79,9 +79,10 @@ std::string targets_note(const Collection& collection) {
       }
       parts.push_back(fmt::format("{:.4f} for {}", task.baseline, names_of(names)));
     }
-    lines.push_back(fmt::format("not all judged on the same held-out targets, so that losses of {} are not comparable: the best "
-                                "constant prediction has a loss of {}",
-                                family, join(parts, "; ")));
+    lines.push_back(
+        fmt::format("not all judged on the same held-out targets, so that losses of {} are not comparable: the best "
+                    "constant prediction has a loss of {}",
+                    family, join(parts, "; ")));
   }
   return join(lines, "; ");
 }

@@ -38,7 +38,8 @@ TEST_F(HeadlineTest, LowerBeyondNoiseWithIntervalAndSeeds) {
   run("post", 0.1, {3.0, 3.01, 3.02});
   // Differences to pre are 0.13 at every seed, to post 1.13; to span they scatter around 0.
   EXPECT_EQ(said(),
-            "siamese is 0.13 lower than pre at the best rate of each (95 % interval of the difference -0.13 to -0.13, 3 seeds); within "
+            "siamese is 0.13 lower than pre at the best rate of each (95 % interval of the difference -0.13 to -0.13, "
+            "3 seeds); within "
             "noise of span; lower than post.");
 }
 
@@ -46,14 +47,18 @@ TEST_F(HeadlineTest, TheIntervalIsThatOfTheAdvantage) {
   run("pre", 0.1, {2.0, 2.4});
   run("siamese", 0.1, {1.9, 2.0});
   // Advantages 0.1 and 0.4: mean 0.25, error 0.15, t(1) = 12.706.
-  EXPECT_EQ(said(), "siamese is 0.25 lower than pre, which is within noise (95 % interval of the difference -2.16 to +1.66, 2 seeds).");
+  EXPECT_EQ(said(),
+            "siamese is 0.25 lower than pre, which is within noise (95 % interval of the difference -2.16 to +1.66, 2 "
+            "seeds).");
 }
 
 TEST_F(HeadlineTest, AReferenceThatIsBestIsComparedWithTheNext) {
   run("pre", 0.1, {1.0, 1.001, 1.002});
   run("post", 0.1, {3.0, 3.001, 3.002});
   run("hybrid", 0.1, {2.0, 2.001, 2.002});
-  EXPECT_EQ(said(), "pre is 1.00 lower than hybrid (95 % interval of the difference -1.00 to -1.00, 3 seeds); lower than post.");
+  EXPECT_EQ(
+      said(),
+      "pre is 1.00 lower than hybrid (95 % interval of the difference -1.00 to -1.00, 3 seeds); lower than post.");
 }
 
 TEST_F(HeadlineTest, ANameWithACommaIsOneName) {

@@ -66,7 +66,8 @@ TEST_F(RemarksTest, OtherHeldOutTargetsAreSaid) {
   fs::remove_all(root_);
   write_fake_sweep(root_, "demo", {one, other});
   const std::string note =
-      "not all judged on the same held-out targets, so that losses of lm are not comparable: the best constant prediction "
+      "not all judged on the same held-out targets, so that losses of lm are not comparable: the best constant "
+      "prediction "
       "has a loss of 2.5000 for " +
       fake_run_name(one) + "; 2.2500 for " + fake_run_name(other);
   EXPECT_EQ(targets_note(read_collection(root_)), note);
