@@ -16,7 +16,8 @@ PLACEHOLDER = re.compile(r"\.\.\.|^[A-Z][A-Z_0-9.]*$|\$|^<.*>$")
 # Verbs whose first word is a config, to which overrides follow: `config show` reads them as the verb would.
 CONFIG_VERBS = {("train",), ("plan",), ("bench", "step"), ("bench", "generate"), ("bench", "growth"), ("config", "show"),
                 ("config", "check")}
-FROM_FILES = "must be given: data.source does not say"  # the reader's files would; they are not here
+# What the reader's files would tell, which are not here.
+FROM_FILES = ("must be given: data.source does not say", "data.train: expected a folder, got nothing: no '")
 SECONDS = 120
 OVERRIDES = "DOCS_OVERRIDES"
 # Stands for the binary in the blocks that are run: trainings get the overrides of the block.
@@ -142,7 +143,8 @@ def check_page(page: Page, binary: Binary) -> tuple[list[str], dict[tuple[str, .
 def check_configs(binary: Binary, configs: dict[tuple[str, ...], str]) -> list[str]:
     def judge(words: tuple[str, ...]) -> str | None:
         code, text = binary.output(("config", "show", *words))
-        if code == 0 or (FROM_FILES in text and any(word.startswith("data.source=") for word in words)):
+        from_files = any(said in text for said in FROM_FILES) and any(word.startswith("data.source=") for word in words)
+        if code == 0 or from_files:
             return None
         return f"{configs[words]}: {text.splitlines()[-1] if text else f'exit {code}'}"
 
