@@ -247,8 +247,8 @@ def test_every_key_of_the_engine_is_known() -> None:
 
 
 REFUSED_BY_BOTH = [
-    ({"rope_scalin": "none"}, "model.rope_scalin: unknown key (did you mean 'rope_scaling'?)"),
-    ({"kvheads": 2}, "model.kvheads: unknown key (did you mean 'kv_heads'?)"),
+    ({"rope_scalin": "none"}, "model.rope_scalin: unknown key (did you mean 'model.rope_scaling'?)"),
+    ({"kvheads": 2}, "model.kvheads: unknown key (did you mean 'model.kv_heads'?)"),
     ({"xyzzy": 2}, "model.xyzzy: unknown key"),
     ({"window": 8}, "model.window: expected 0, or at least model.context (16), got 8"),
     ({"window": 8, "window_pattern": "FS"}, "got 8 with model.window_pattern FS"),

@@ -37,7 +37,7 @@ def check_model(model: dict) -> None:
     for key in model:
         if key not in known:
             near = difflib.get_close_matches(str(key), known, n=1)
-            raise ValueError(f"model.{key}: unknown key" + (f" (did you mean {near[0]!r}?)" if near else ""))
+            raise ValueError(f"model.{key}: unknown key" + (f" (did you mean 'model.{near[0]}'?)" if near else ""))
     for key, choices in CHOICES.items():
         if model[key] not in choices:
             raise ValueError(f"model.{key}: expected one of {', '.join(choices)}, got {model[key]!r}")
