@@ -57,7 +57,7 @@ class Panel:
     y_label: str
     series: list[Series]
     logarithmic: bool = True
-    y_range: tuple[float, float] | None = None  # a linear y from here to there, whatever x is
+    y_range: tuple[float, float] | None = None  # a linear y from here to there, whatever x is; above it: arrows
     x_ticks: list[float] | None = None  # where x is marked; else at every point
     logarithmic_y: bool = False  # with a linear x
 
@@ -110,16 +110,19 @@ def draw_axes(panel: Panel, sx: Scale, sy: Scale) -> list[str]:
 
 
 def draw_series(series: Series, sx: Scale, sy: Scale) -> list[str]:
-    places = [(sx(x), sy(y)) for x, y in zip(series.x, series.y)]
+    """A value above the panel is an arrow at its upper edge."""
+    places = [(sx(x), max(TOP - 1, sy(y))) for x, y in zip(series.x, series.y)]
+    above = [sy(y) < TOP - 1 for y in series.y]
     parts = []
     if series.line:
         dash = ' stroke-dasharray="6 4"' if series.dashed else ""
         way = " L".join(f"{x:.1f} {y:.1f}" for x, y in places)
         parts.append(f'<path class="{series.colour}" d="M{way}"{dash}/>')
     for (low, high), (x, _) in zip(series.spread or [], places):
-        parts.append(f'<path class="{series.colour}" d="M{x:.1f} {sy(low):.1f} V{sy(high):.1f}" opacity="0.45"/>')
+        parts.append(f'<path class="{series.colour}" d="M{x:.1f} {max(TOP - 1, sy(low)):.1f} V{max(TOP - 1, sy(high)):.1f}" opacity="0.45"/>')
     if series.points and not series.dashed:
-        parts += [f'<circle class="{series.colour}" cx="{x:.1f}" cy="{y:.1f}" r="4"/>' for x, y in places]
+        parts += [f'<path class="{series.colour}" d="M{x - 5:.1f} {TOP + 6} L{x:.1f} {TOP} L{x + 5:.1f} {TOP + 6}"/>' if higher
+                  else f'<circle class="{series.colour}" cx="{x:.1f}" cy="{y:.1f}" r="4"/>' for (x, y), higher in zip(places, above)]
     return parts
 
 

@@ -56,7 +56,7 @@ PLOTS = {  # by the name of the record
                                       "pre, attention_norm=qkv": "Pre-Norm with q/k/v norms"},
          "Other schemes": {"post": "Post-Norm", "hybrid": "HybridNorm", "span": "SpanNorm", "attn_res(block=3)": "Attention Residuals",
                            "mhc": "mHC"}},
-        label="bits per byte", scale=bits),
+        y_range=(1.85, 2.13), label="bits per byte", scale=bits),
 }
 
 

@@ -68,10 +68,16 @@ class Drawing(unittest.TestCase):
         self.assertIn("Held-out loss by learning rate, mean and range of 3 seeds, 48 runs<", svg)
 
     def test_nine_variants_with_one_seed_each(self):
-        svg = self.drawn(self.lines("text", (1.5,), (0.001, 0.003, 0.01)), "text")
+        svg = self.drawn(self.lines("text", (1.4,), (0.001, 0.003, 0.01)), "text")
         self.assertEqual(svg.count("<circle"), 27)  # none is dropped
         self.assertIn(".fifth", svg)
         self.assertIn("Bits per byte by learning rate, one seed, 27 runs<", svg)
+
+    def test_a_value_above_the_panel_is_an_arrow_at_its_edge(self):
+        lines = self.lines("text", (1.4,), (0.001, 0.003, 0.01))
+        stuck = [{**one, "val_loss": 3.1} if (one["variant"], one["lr"]) == ("post", 0.01) else one for one in lines]
+        self.assertEqual(self.drawn(stuck, "text").count("<circle"), 26)
+        self.assertEqual(self.drawn(stuck, "text").count("<path"), self.drawn(lines, "text").count("<path") + 1)
 
     def test_what_diverged_has_no_part_in_a_mean(self):
         lines = self.lines("stability", (1.0, 2.0))
