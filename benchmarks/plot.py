@@ -109,19 +109,19 @@ def draw_axes(panel: Panel, sx: Scale, sy: Scale) -> list[str]:
     return parts
 
 
-def draw_series(series: Series, sx: Scale, sy: Scale) -> list[str]:
-    """A value above the panel is an arrow at its upper edge."""
-    places = [(sx(x), max(TOP - 1, sy(y))) for x, y in zip(series.x, series.y)]
-    above = [sy(y) < TOP - 1 for y in series.y]
+def draw_series(series: Series, sx: Scale, sy: Scale, edge: float) -> list[str]:
+    """What would stand above the edge stands at it, a point as an arrow."""
+    places = [(sx(x), max(edge, sy(y))) for x, y in zip(series.x, series.y)]
+    above = [sy(y) < edge for y in series.y]
     parts = []
     if series.line:
         dash = ' stroke-dasharray="6 4"' if series.dashed else ""
         way = " L".join(f"{x:.1f} {y:.1f}" for x, y in places)
         parts.append(f'<path class="{series.colour}" d="M{way}"{dash}/>')
     for (low, high), (x, _) in zip(series.spread or [], places):
-        parts.append(f'<path class="{series.colour}" d="M{x:.1f} {max(TOP - 1, sy(low)):.1f} V{max(TOP - 1, sy(high)):.1f}" opacity="0.45"/>')
+        parts.append(f'<path class="{series.colour}" d="M{x:.1f} {max(edge, sy(low)):.1f} V{max(edge, sy(high)):.1f}" opacity="0.45"/>')
     if series.points and not series.dashed:
-        parts += [f'<path class="{series.colour}" d="M{x - 5:.1f} {TOP + 6} L{x:.1f} {TOP} L{x + 5:.1f} {TOP + 6}"/>' if higher
+        parts += [f'<path class="{series.colour}" d="M{x - 5:.1f} {y + 6} L{x:.1f} {y} L{x + 5:.1f} {y + 6}"/>' if higher
                   else f'<circle class="{series.colour}" cx="{x:.1f}" cy="{y:.1f}" r="4"/>' for (x, y), higher in zip(places, above)]
     return parts
 
@@ -152,7 +152,7 @@ def draw_panel(panel: Panel) -> str:
     sy = Scale(low_y, high_y, HEIGHT - BOTTOM, TOP, log_y)
     parts = draw_axes(panel, sx, sy) + draw_legend(panel)
     for series in panel.series:
-        parts += draw_series(series, sx, sy)
+        parts += draw_series(series, sx, sy, TOP if panel.y_range else -math.inf)
     return "\n    ".join(parts)
 
 
