@@ -114,6 +114,16 @@ class Sentences(unittest.TestCase):
         for said in ("(by 0.0007, {:.4f} to {:.4f})", "lower by 0.0007 ({:.4f} to {:.4f})"):
             self.assertIn(said.format(*dit), text_of("docs/results.md"))
 
+    def test_text_so_far(self):
+        best: dict[str, float] = {}
+        for line in lines("text"):
+            best[line["variant"]] = min(line["val_loss"], best.get(line["variant"], line["val_loss"]))
+        self.assertEqual(sorted(best, key=best.__getitem__)[:2], ["span", SIAMESE])
+        self.assertEqual({line["seed"] for line in lines("text")}, {1})
+        self.assertIn("with one seed, SpanNorm has the lowest loss and SiameseNorm the next", text_of("docs/results.md"))
+        at = {rate: values("text", SIAMESE, rate)[1] for rate in (0.01, 0.03)}
+        self.assertLess(at[0.03], 0.5 * values("text", "post", 0.01)[1])  # "At 3e-2 it still learns"
+
     def test_families_in_bfloat16(self):
         page = text_of("docs/results.md")
         for family, rate, digits in (("vit", 0.001, 4), ("dit", 0.001, 4), ("moe", 0.005, 3)):
