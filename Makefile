@@ -34,6 +34,7 @@ results: build ## every table and plot of docs/results.md from the records, with
 	$(call say,Rendering the recorded sweeps)
 	python3 benchmarks/results.py $(SIAMESE)
 	python3 benchmarks/rates.py
+	python3 benchmarks/differences.py
 
 bench: setup build ## measure kernels and training steps beside plain PyTorch into docs/performance.md (50 minutes)
 	$(call say,Measuring; nothing else should run on this machine)
@@ -67,6 +68,7 @@ check: ## the checks that need no build: includes, file length, formatting, link
 	python3 benchmarks/test_render.py
 	python3 benchmarks/test_scale.py
 	python3 benchmarks/test_rates.py
+	python3 benchmarks/test_differences.py
 	python3 benchmarks/test_figures.py
 	python3 benchmarks/test_results.py
 	python3 benchmarks/test_second_stage.py
