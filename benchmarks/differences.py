@@ -7,7 +7,6 @@ interval and every seed.
     benchmarks/differences.py text-seeds --record F --out P     from another record, to another file
 """
 
-import argparse
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -19,7 +18,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import record  # noqa: E402
 from plot import STYLE, Scale, number  # noqa: E402
-from rates import ROOT, Failure, bits, record_of  # noqa: E402
+from rates import bits  # noqa: E402
+from recorded_plots import Failure, command, record_of  # noqa: E402
 from result_tables import interval  # noqa: E402
 
 WIDTH, ROW, TOP, BOTTOM = 760, 30, 64, 46
@@ -112,8 +112,7 @@ def draw(plot: Plot, shown: list[Row]) -> str:
             f'  <rect class="ground" width="{WIDTH}" height="{height}"/>\n  {body}\n</svg>\n')
 
 
-def made(name: str, source: Path | None = None) -> str:
-    source = source or record_of(name)
+def made(name: str, source: Path) -> str:
     return draw(PLOTS[name], rows(PLOTS[name], record.read(source), source))
 
 
@@ -123,26 +122,5 @@ def is_recorded(name: str) -> bool:
     return all(len(best(lines, variant)) == PLOTS[name].seeds for variant in PLOTS[name].names)
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("names", nargs="*", metavar="NAME", help=f"which of {', '.join(PLOTS)}; default: all that are recorded whole")
-    parser.add_argument("--record", type=Path, help="of one plot: lines of a sweep")
-    parser.add_argument("--out", type=Path, help="of one plot: the file")
-    arguments = parser.parse_args()
-    if (arguments.record or arguments.out) and len(arguments.names) != 1:
-        parser.error("--record and --out are about one plot: name it")
-    unknown = [name for name in arguments.names if name not in PLOTS]
-    if unknown:
-        parser.error(f"expected {', '.join(PLOTS)}, got {unknown[0]}")
-    for name in arguments.names or [name for name in PLOTS if is_recorded(name)]:
-        out = arguments.out or ROOT / "docs" / PLOTS[name].out
-        try:
-            out.write_text(made(name, arguments.record), encoding="utf-8")
-        except (Failure, OSError) as error:
-            sys.exit(f"differences: {error}")
-        print(f"differences: {out}")
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(command(__doc__, PLOTS, made, is_recorded))

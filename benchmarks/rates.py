@@ -6,7 +6,6 @@
     benchmarks/rates.py stability --record F --out P     from another record, to another file
 """
 
-import argparse
 import json
 import math
 import sys
@@ -18,15 +17,11 @@ from statistics import mean
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from plot import Panel, Series, draw  # noqa: E402
+from recorded_plots import Failure, command, record_of  # noqa: E402
 
-ROOT = Path(__file__).resolve().parent.parent
 COLOURS = ("time", "flops", "third", "fourth", "fifth")
 
 Losses = dict[str, dict[float, list[float | None]]]  # variant -> learning rate -> of each seed; None: it diverged
-
-
-class Failure(Exception):
-    """What is told in one line."""
 
 
 @dataclass(frozen=True)
@@ -58,10 +53,6 @@ PLOTS = {  # by the name of the record
                            "mhc": "mHC"}},
         y_range=(1.85, 2.13), label="bits per byte", scale=bits),
 }
-
-
-def record_of(name: str) -> Path:
-    return ROOT / f"docs/results/{name}.jsonl"
 
 
 def losses(record: Path) -> Losses:
@@ -99,8 +90,8 @@ def title(found: Losses, label: str) -> str:
     return f"{label[:1].upper()}{label[1:]} by learning rate, {what}" + (f", without {diverged} that diverged" if diverged else "")
 
 
-def plot(name: str, record: Path | None = None) -> str:
-    what, record = PLOTS[name], record or record_of(name)
+def plot(name: str, record: Path) -> str:
+    what = PLOTS[name]
     found = losses(record)
     shown = {}
     for heading, variants in what.panels.items():
@@ -123,26 +114,5 @@ def is_recorded(name: str) -> bool:
     return all(len(found.get(variant, {})) >= 3 for variants in PLOTS[name].panels.values() for variant in variants)
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("names", nargs="*", metavar="NAME", help=f"which of {', '.join(PLOTS)}; default: all that are recorded")
-    parser.add_argument("--record", type=Path, help="of one plot: lines of a sweep over learning rates and seeds")
-    parser.add_argument("--out", type=Path, help="of one plot: the file")
-    arguments = parser.parse_args()
-    if (arguments.record or arguments.out) and len(arguments.names) != 1:
-        parser.error("--record and --out are about one plot: name it")
-    for name in arguments.names:
-        if name not in PLOTS:
-            parser.error(f"expected {', '.join(PLOTS)}, got {name}")
-    for name in arguments.names or [name for name in PLOTS if is_recorded(name)]:
-        out = arguments.out or ROOT / "docs" / PLOTS[name].out
-        try:
-            out.write_text(plot(name, arguments.record), encoding="utf-8")
-        except (Failure, OSError) as error:
-            sys.exit(f"rates: {error}")
-        print(f"rates: {out}")
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(command(__doc__, PLOTS, plot, is_recorded))

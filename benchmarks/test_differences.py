@@ -11,6 +11,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import differences  # noqa: E402
 import rates  # noqa: E402
+from recorded_plots import ROOT, Failure, record_of  # noqa: E402
 
 PLOT = differences.Plot("x.svg", "A & B", {"pre": "Pre-Norm", "siamese": "SiameseNorm", "post": "Post-Norm"}, seeds=3)
 
@@ -26,10 +27,10 @@ LINES = [line(variant, seed, loss) for variant, losses in {"pre": (1.0, 1.1, 1.2
 class Differences(unittest.TestCase):
     def test_each_plot_is_that_of_its_record(self):
         for name, plot in differences.PLOTS.items():
-            drawn = differences.ROOT / "docs" / plot.out
+            drawn = ROOT / "docs" / plot.out
             self.assertEqual(drawn.is_file(), differences.is_recorded(name), f"{drawn.name}: run benchmarks/differences.py")
             if drawn.is_file():
-                self.assertEqual(drawn.read_text(encoding="utf-8"), differences.made(name), "run benchmarks/differences.py")
+                self.assertEqual(drawn.read_text(encoding="utf-8"), differences.made(name, record_of(name)), "run benchmarks/differences.py")
 
     def test_seeds_are_paired_and_the_lowest_mean_stands_first(self):
         first, second = differences.rows(PLOT, LINES, Path("r"))
@@ -52,7 +53,7 @@ class Differences(unittest.TestCase):
         self.assertEqual(differences.best(other, "pre"), {})
 
     def test_a_missing_run_is_an_error(self):
-        with self.assertRaisesRegex(differences.Failure, "r: post: expected 3 seeds that ended, got 2"):
+        with self.assertRaisesRegex(Failure, "r: post: expected 3 seeds that ended, got 2"):
             differences.rows(PLOT, LINES[:-1], Path("r"))
 
     def test_what_is_drawn(self):

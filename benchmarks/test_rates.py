@@ -13,6 +13,7 @@ from statistics import mean
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import rates  # noqa: E402
+from recorded_plots import ROOT, Failure, record_of  # noqa: E402
 
 BASELINE = 2.2724  # docs/results.md: the loss of knowing how often each character occurs
 
@@ -23,14 +24,14 @@ def line(variant: str, lr: float, loss: float | None, status: str = "finished") 
 
 class Rates(unittest.TestCase):
     def setUp(self):
-        self.found = rates.losses(rates.record_of("stability"))
+        self.found = rates.losses(record_of("stability"))
 
     def test_each_plot_is_that_of_its_record(self):
         for name, what in rates.PLOTS.items():
-            drawn = rates.ROOT / "docs" / what.out
+            drawn = ROOT / "docs" / what.out
             self.assertEqual(drawn.is_file(), rates.is_recorded(name), f"{drawn.name}: run benchmarks/rates.py")
             if drawn.is_file():
-                self.assertEqual(drawn.read_text(encoding="utf-8"), rates.plot(name), "run benchmarks/rates.py")
+                self.assertEqual(drawn.read_text(encoding="utf-8"), rates.plot(name, record_of(name)), "run benchmarks/rates.py")
 
     def test_the_headings_are_true(self):
         learn, fail = rates.PLOTS["stability"].panels.values()
@@ -42,7 +43,7 @@ class Rates(unittest.TestCase):
 
     def test_the_numbers_of_the_readme(self):
         best = {variant: min(mean(losses) for losses in runs.values()) for variant, runs in self.found.items()}
-        text = (rates.ROOT / "README.md").read_text(encoding="utf-8")
+        text = (ROOT / "README.md").read_text(encoding="utf-8")
         self.assertEqual(min(best, key=best.get), "siamese")
         self.assertIn(f"the lowest mean: {best['siamese']:.2f}, against {best['pre']:.2f} for Pre-Norm", text)
         runs = sum(len(losses) for of_variant in self.found.values() for losses in of_variant.values())
@@ -98,10 +99,10 @@ class Drawing(unittest.TestCase):
         self.assertTrue(rates.span([rates.series("x", {0.01: [2.0]}, "time")])[0] < 2)
 
     def test_a_variant_that_is_missing_or_too_many_is_an_error(self):
-        with self.assertRaisesRegex(rates.Failure, "expected runs of 'siamese', got pre"):
+        with self.assertRaisesRegex(Failure, "expected runs of 'siamese', got pre"):
             self.drawn([line("pre", 0.01, 1.0)])
         many = rates.Plot("x.svg", {"all": {f"v{i}": f"v{i}" for i in range(6)}})
-        with unittest.mock.patch.dict(rates.PLOTS, {"many": many}), self.assertRaisesRegex(rates.Failure, "at most 5"):
+        with unittest.mock.patch.dict(rates.PLOTS, {"many": many}), self.assertRaisesRegex(Failure, "at most 5"):
             self.drawn([line(f"v{i}", 0.01, 1.0) for i in range(6)], "many")
 
 
