@@ -20,7 +20,7 @@ import record  # noqa: E402
 from plot import STYLE, Scale, number  # noqa: E402
 from rates import bits  # noqa: E402
 from recorded_plots import Failure, command, record_of  # noqa: E402
-from result_tables import interval  # noqa: E402
+from result_tables import at_best_rate, interval  # noqa: E402
 
 WIDTH, ROW, TOP, BOTTOM = 760, 30, 64, 46
 LEFT, RIGHT = 210, 540  # of the axis; names stand before it, numbers behind
@@ -55,20 +55,9 @@ PLOTS = {  # by the name of the record
 }
 
 
-def best(lines: list[dict], variant: str) -> dict[int, float]:
-    """The losses by seed, at the rate with the lowest mean, among those at which no run diverged."""
-    by_rate: dict[float, dict[int, float | None]] = {}
-    for line in lines:
-        if line["variant"] == variant:
-            ended = line.get("status", "finished") != "diverged"
-            by_rate.setdefault(line["lr"], {})[line["seed"]] = line["val_loss"] if ended else None
-    ended = [losses for _, losses in sorted(by_rate.items()) if None not in losses.values()]
-    return min(ended, key=lambda losses: mean(losses.values())) if ended else {}
-
-
 def rows(plot: Plot, lines: list[dict], source: Path) -> list[Row]:
     """Lowest mean first."""
-    losses = {variant: best(lines, variant) for variant in plot.names}
+    losses = {variant: at_best_rate(lines, variant) for variant in plot.names}
     for variant, of_variant in losses.items():
         if len(of_variant) != plot.seeds:
             raise Failure(f"{source}: {variant}: expected {plot.seeds} seeds that ended, got {len(of_variant)}")
@@ -119,7 +108,7 @@ def made(name: str, source: Path) -> str:
 def is_recorded(name: str) -> bool:
     """Whether every seed of every variant is there."""
     lines = record.read(record_of(name)) if record_of(name).is_file() else []
-    return all(len(best(lines, variant)) == PLOTS[name].seeds for variant in PLOTS[name].names)
+    return all(len(at_best_rate(lines, variant)) == PLOTS[name].seeds for variant in PLOTS[name].names)
 
 
 if __name__ == "__main__":

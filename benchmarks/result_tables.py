@@ -1,8 +1,10 @@
 """Tables of docs/results.md that `siamese sweep` does not print, from the records: blocks <!-- table NAME --> of
 benchmarks/results.py."""
 
+import math
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import mean, stdev
 
@@ -35,6 +37,61 @@ def difference(first: dict[int, float], second: dict[int, float], digits: int) -
     paired = [first[seed] - second[seed] for seed in sorted(first.keys() & second.keys())]
     low, high = interval(paired)
     return f"{mean(paired):+.{digits}f} ({low:+.{digits}f} to {high:+.{digits}f})"
+
+
+def at_best_rate(lines: list[dict], variant: str) -> dict[int, float]:
+    """Losses by seed, at the rate with the lowest mean among those at which no run diverged. Empty where there is none."""
+    by_rate: dict[float, dict[int, float | None]] = {}
+    for line in lines:
+        if line["variant"] == variant:
+            ended = line.get("status", "finished") != "diverged"
+            by_rate.setdefault(line["lr"], {})[line["seed"]] = line["val_loss"] if ended else None
+    ended = [losses for _, losses in sorted(by_rate.items()) if None not in losses.values()]
+    return min(ended, key=lambda losses: mean(losses.values())) if ended else {}
+
+
+@dataclass(frozen=True)
+class Question:
+    """A row of the table of all comparisons of SiameseNorm with Pre-Norm."""
+
+    title: str  # with the anchor of its section
+    record: str
+    rates: str  # how they were found
+    names: str = "{}"  # of variants in the record
+    digits: int = 3
+    bits: bool = False  # losses of bytes, shown in bits
+    seeds: int = 3
+
+
+QUESTIONS = [
+    Question("[English text](#text), bits per byte", "text-seeds", "searched, then fresh seeds", bits=True, seeds=5),
+    Question("[arithmetic](#learning-rates), 12 blocks", "stability", "searched with these seeds"),
+    Question("[arithmetic](#depth), 48 blocks", "depth", "searched with these seeds", names="{}, 48 blocks"),
+    Question("[arithmetic](#bfloat16), 12 blocks, twice the batch", "precision", "1e-2 for both", seeds=8),
+    Question("[drawn shapes](#families), vision", "families", "1e-3 for both", names="vit-micro, {}"),
+    Question("[arithmetic](#families), experts", "families", "5e-3 for both", names="moe-micro, {}"),
+    Question("[drawn shapes](#families), diffusion", "families", "1e-3 for both", names="dit-micro, {}", digits=4),
+    Question("[arithmetic](#upcycling), a trained Pre-Norm model goes on", "upcycle", "searched with these seeds", names="pre goes on as {}"),
+]
+
+
+def summary(of_record: Callable[[str], list[dict]]) -> str:
+    """SiameseNorm less Pre-Norm wherever both were trained with all seeds, and who had the lowest mean."""
+    rows = []
+    for question in QUESTIONS:
+        lines = of_record(question.record)
+        own = re.compile(re.escape(question.names).replace(r"\{\}", "(?!.*precision=)(.*)"))  # in float32
+        variants = {found[1]: {seed: loss / math.log(2) if question.bits else loss for seed, loss in at_best_rate(lines, line["variant"]).items()}
+                    for line in lines if (found := own.fullmatch(line["variant"]))}
+        whole = {name: losses for name, losses in variants.items() if len(losses) == question.seeds}
+        if not {"pre", "siamese"} <= whole.keys():
+            continue
+        lowest = min(whole, key=lambda name: mean(whole[name].values()))
+        hybrid = difference(whole["siamese(x=hybrid)"], whole["pre"], question.digits) if "siamese(x=hybrid)" in whole else ""
+        rows.append([question.title, question.rates, str(question.seeds), f"{mean(whole['pre'].values()):.{question.digits}f}",
+                     difference(whole["siamese"], whole["pre"], question.digits), hybrid, f"`{lowest}` of {len(whole)}"])
+    titles = ["what is learned", "learning rate", "seeds", "`pre`", "`siamese` - `pre` (95 % interval)", "`siamese(x=hybrid)` - `pre`", "lowest mean"]
+    return table(titles, ["---", "---", "---:", "---:", "---:", "---:", "---"], rows)
 
 
 def spoken(run: str) -> str:
@@ -106,12 +163,16 @@ def not_run(old: str, counts: Counts) -> str:
     return "\n".join(kept) + "\n"
 
 
+def recorded(name: str) -> list[dict]:
+    return record.read(ROOT / f"docs/results/{name}.jsonl")
+
+
 def made(name: str, old: str, counts: Counts) -> str:
     """A block of this name, between its marks."""
     if name == "not-run":
         return f"\n{not_run(old, counts)}\n"
-    makers = {"depth": (depth, "depth"), "distance": (distance, "families-distance"), "first-losses": (first_losses, "upcycle")}
+    makers = {"depth": lambda: depth(recorded("depth")), "distance": lambda: distance(recorded("families-distance")),
+              "first-losses": lambda: first_losses(recorded("upcycle")), "summary": lambda: summary(recorded)}
     if name not in makers:
         raise ValueError(f"<!-- table {name} -->: expected not-run, {', '.join(makers)}")
-    make, source = makers[name]
-    return f"\n{make(record.read(ROOT / f'docs/results/{source}.jsonl'))}\n"
+    return f"\n{makers[name]()}\n"

@@ -45,13 +45,6 @@ class Differences(unittest.TestCase):
         plot = differences.Plot("x.svg", "t", PLOT.names, seeds=3, scale=rates.bits)
         self.assertAlmostEqual(differences.rows(plot, LINES, Path("r"))[0].of_seeds[0], -0.2 / 0.693147, places=5)
 
-    def test_the_best_rate_is_the_lowest_mean_at_which_nothing_diverged(self):
-        other = [line("pre", seed, loss, 0.03) for seed, loss in enumerate((0.9, 0.9, 0.9))]
-        self.assertEqual(differences.best(LINES + other, "pre"), {0: 0.9, 1: 0.9, 2: 0.9})
-        other[2] = line("pre", 2, None, 0.03, "diverged")
-        self.assertEqual(differences.best(LINES + other, "pre"), {0: 1.0, 1: 1.1, 2: 1.2})
-        self.assertEqual(differences.best(other, "pre"), {})
-
     def test_a_missing_run_is_an_error(self):
         with self.assertRaisesRegex(Failure, "r: post: expected 3 seeds that ended, got 2"):
             differences.rows(PLOT, LINES[:-1], Path("r"))

@@ -174,8 +174,32 @@ class Tables(unittest.TestCase):
                  for scheme, losses in (("pre", (2.0, 2.0, 2.0)), ("siamese", (1.0, 1.5, 2.0))) for seed, loss in enumerate(losses)]
         self.assertEqual(result_tables.depth(lines).splitlines()[2], "| at 0.01 | -0.500 (-1.742 to +0.742) |")
 
+    def test_the_best_rate_is_the_lowest_mean_at_which_nothing_diverged(self):
+        def lines(lr: float, losses: tuple[float | None, ...]) -> list[dict]:
+            return [{"variant": "pre", "lr": lr, "seed": seed, "val_loss": loss, "status": "finished" if loss else "diverged"}
+                    for seed, loss in enumerate(losses)]
+
+        self.assertEqual(result_tables.at_best_rate(lines(0.01, (1.0, 1.2)) + lines(0.03, (0.9, 1.0)), "pre"), {0: 0.9, 1: 1.0})
+        self.assertEqual(result_tables.at_best_rate(lines(0.01, (1.0, 1.2)) + lines(0.03, (0.9, None)), "pre"), {0: 1.0, 1: 1.2})
+        self.assertEqual(result_tables.at_best_rate(lines(0.03, (0.9, None)), "pre"), {})
+        self.assertEqual(result_tables.at_best_rate(lines(0.03, (0.9, 1.0)), "post"), {})
+
+    def test_the_table_of_all_comparisons(self):
+        def lines(name: str, losses: tuple[float, ...]) -> list[dict]:
+            return [{"variant": name, "lr": 0.01, "seed": seed, "val_loss": loss} for seed, loss in enumerate(losses)]
+
+        records = {"stability": lines("pre", (2.0, 2.0, 2.0)) + lines("siamese", (1.0, 1.5, 2.0)) + lines("span", (0.5, 0.5, 0.5)),
+                   "depth": lines("pre, 48 blocks", (2.0, 2.0, 2.0)) + lines("siamese, 4 blocks", (1.0, 1.0, 1.0)),
+                   "text-seeds": lines("pre", (2.0,) * 4) + lines("siamese", (2.0,) * 5),  # a seed is missing
+                   "families": lines("vit-micro, pre", (1.0, 1.0, 1.0)) + lines("vit-micro, siamese", (2.0, 2.0, 2.0))
+                   + lines("moe-micro, siamese", (0.1, 0.1, 0.1))}
+        rows = result_tables.summary(lambda name: records.get(name, [])).splitlines()[2:]
+        self.assertEqual(rows, [
+            "| [arithmetic](#learning-rates), 12 blocks | searched with these seeds | 3 | 2.000 | -0.500 (-1.742 to +0.742) |  | `span` of 3 |",
+            "| [drawn shapes](#families), vision | 1e-3 for both | 3 | 1.000 | +1.000 (+1.000 to +1.000) |  | `pre` of 2 |"])
+
     def test_a_table_that_nobody_makes(self):
-        with self.assertRaisesRegex(ValueError, "expected not-run, depth, distance, first-losses"):
+        with self.assertRaisesRegex(ValueError, "expected not-run, depth, distance, first-losses, summary"):
             result_tables.made("gone", "", lambda name: None)
 
 
