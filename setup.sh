@@ -126,7 +126,10 @@ pip_install() {
 }
 
 install_torch() {
-  [ "$(venv_version torch)" != "$torch_version" ] || return 0
+  if [ "$(venv_version torch)" = "$torch_version" ]; then
+    [ -z "${TORCH_INDEX:-}" ] || say "torch $torch_version is in .venv already, so TORCH_INDEX is not used: remove .venv for another wheel"
+    return 0
+  fi
   local index=()
   if [ -n "${TORCH_INDEX:-}" ]; then
     index=(--index-url "$TORCH_INDEX")

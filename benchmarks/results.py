@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""The tables of docs/results.md, from the records of its sweeps: nothing in them is typed by hand.
+"""The tables of docs/results.md, from the records of its sweeps, and the costs of docs/reproduce.md, from `siamese plan`: nothing
+in them is typed by hand.
 
-    benchmarks/results.py build/release/siamese            writes every block anew, from  <!-- sweep NAME -->  or
-                                                           <!-- table NAME -->  to  <!-- end -->
+    benchmarks/results.py build/release/siamese            writes every block anew, from  <!-- sweep NAME -->,
+                                                           <!-- table NAME -->  or  <!-- plan RECIPE... -->  to  <!-- end -->
     benchmarks/results.py build/release/siamese --check    says which block is not what its record gives, and changes nothing
 
 A block of a sweep holds what `siamese sweep configs/sweeps/NAME.yaml --recorded` prints, without its speeds: the runs shared their
@@ -23,10 +24,12 @@ from pathlib import Path
 
 import record
 import result_tables
+import scale
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs/results.md"
-BLOCK = re.compile(r"(<!-- (sweep|table) ([\w-]+) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
+PAGES = (PAGE, ROOT / "docs/reproduce.md")
+BLOCK = re.compile(r"(<!-- (sweep|table|plan) ([\w./ -]+) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
 COUNTS = re.compile(r"^(\d+) runs: (\d+) recorded, \d+ ended here, \d+ to do\n", re.MULTILINE)
 SPEEDS = ("tokens/s", "images/s", "time")  # columns
 ONLY_WHERE_MEASURED = ("accuracy",)  # columns that the command has for all language models
@@ -120,6 +123,8 @@ class Sweeps:
         """What stands between the marks."""
         if kind == "sweep":
             return filled(self.printed(name), prices(record.read(PRICES)))
+        if kind == "plan":
+            return f"\n{scale.cost_table(self.binary, name.split())}\n"
         return result_tables.made(name, old, self.counts)
 
 
@@ -150,22 +155,27 @@ def main() -> int:
     parser.add_argument("binary", type=Path)
     parser.add_argument("--check", action="store_true", help="change nothing; exit 1 when the page is not what the records give")
     arguments = parser.parse_args()
-    text = PAGE.read_text(encoding="utf-8")
-    try:
-        fresh = render(text, Sweeps(arguments.binary.resolve()).block)
-    except (Failure, ValueError) as failure:
-        sys.exit(f"results: {failure}")
-    blocks = [f"{found[2]} {found[3]}" for found in BLOCK.finditer(text)]
-    if not blocks:
-        sys.exit(f"results: {PAGE.name}: expected blocks <!-- sweep NAME -->, got none")
+    sweeps = Sweeps(arguments.binary.resolve())
+    stale = []
+    for page in PAGES:
+        text = page.read_text(encoding="utf-8")
+        try:
+            fresh = render(text, sweeps.block)
+        except (Failure, ValueError) as failure:
+            sys.exit(f"results: {failure}")
+        blocks = list(BLOCK.finditer(text))
+        if not blocks:
+            sys.exit(f"results: {page.name}: expected blocks <!-- sweep NAME -->, got none")
+        stale += [f"{page.relative_to(ROOT)}: {old[2]} {old[3]}" for old, new in zip(blocks, BLOCK.finditer(fresh), strict=True)
+                  if old[0] != new[0]]
+        if not arguments.check:
+            page.write_text(fresh, encoding="utf-8")
+            print(f"results: {page.relative_to(ROOT)}: {', '.join(f'{found[2]} {found[3]}' for found in blocks)}")
     if not arguments.check:
-        PAGE.write_text(fresh, encoding="utf-8")
-        print(f"results: {PAGE.relative_to(ROOT)}: {', '.join(blocks)}")
         return 0
-    names = [f"{old[2]} {old[3]}" for old, new in zip(BLOCK.finditer(text), BLOCK.finditer(fresh), strict=True) if old[0] != new[0]]
-    if names:
-        print(f"results: {PAGE.relative_to(ROOT)}: not what the records give: {', '.join(names)}; run `make results`", file=sys.stderr)
-    return 1 if names else 0
+    if stale:
+        print(f"results: not what the records and `siamese plan` give: {', '.join(stale)}; run `make results`", file=sys.stderr)
+    return 1 if stale else 0
 
 
 if __name__ == "__main__":

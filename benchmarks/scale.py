@@ -107,6 +107,19 @@ def best_table(found: list[Answer]) -> str:
                   "would wait unhidden", "tokens/s", "days", "price"], rows)
 
 
+def cost_table(binary: Path, recipes: list[str]) -> str:
+    """For docs/reproduce.md: the fastest plan that fits 8 and 64 devices."""
+    rows = []
+    for recipe in recipes:
+        eight, many = (Answer(devices, 0, ask(binary, recipe, devices, "engine.precision=bfloat16")) for devices in (8, 64))
+        if eight.best() is None or many.best() is None:
+            sys.exit(f"scale: {recipe}: expected a plan that fits 8 and 64 devices, got none")
+        rows.append([f"`{recipe}`", f"{eight.json['model']['run_flops']:.2e}".replace("e+", "e"),
+                     *[text for answer in (eight, many) for text in (f"{answer.best()['days']:.3g}", name_of(answer.best()))],
+                     f"{many.best()['price']:.0f}"])
+    return table(["recipe", "FLOPs", "8 devices, days", "how", "64 devices, days", "how", "price at 2 a device hour, 64 devices"], rows)
+
+
 def state_table(found: dict[str, list[Answer]]) -> str:
     """Weights, gradients and moments of a device, and a sample's activations."""
     rows = []

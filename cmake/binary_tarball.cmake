@@ -32,6 +32,7 @@ if(EXISTS ${BUILD}/libsiamese_mpi.so)
 endif()
 file(COPY ${ROOT}/configs DESTINATION ${folder}/share/siamese)
 file(COPY ${ROOT}/LICENSE ${ROOT}/CHANGELOG.md DESTINATION ${folder})
+file(MAKE_DIRECTORY ${folder}/licenses) # of the libraries in lib/
 
 # What the two need, but for torch's own, MPI, the C and C++ runtime, and what a system should keep up to date itself
 # (OpenSSL, Brotli, zlib). The rpath of the binary does not hold for the libraries of its libraries: those are the system's.
@@ -51,6 +52,16 @@ foreach(library IN LISTS found)
   file(REAL_PATH "${library}" real)
   get_filename_component(soname "${library}" NAME)
   file(COPY_FILE "${real}" "${folder}/lib/${soname}")
+  # Their licences ask to go with them; Debian keeps each beside the package that brought the file.
+  execute_process(COMMAND dpkg-query -S "${real}" OUTPUT_VARIABLE owner ERROR_QUIET OUTPUT_STRIP_TRAILING_WHITESPACE
+                  RESULT_VARIABLE unknown)
+  string(REGEX REPLACE "[:,].*" "" package "${owner}")
+  set(copyright "/usr/share/doc/${package}/copyright")
+  if(unknown OR NOT EXISTS "${copyright}")
+    message(WARNING "tarball: the licence of ${soname} was not found: add it to licenses/ before you pass the archive on")
+  else()
+    file(COPY_FILE "${copyright}" "${folder}/licenses/${package}.txt")
+  endif()
 endforeach()
 file(RPATH_SET FILE ${folder}/bin/siamese NEW_RPATH "\$ORIGIN/../lib:\$ORIGIN/../torch/lib")
 file(RPATH_SET FILE ${folder}/lib/libsiamese_ops.so NEW_RPATH "\$ORIGIN:\$ORIGIN/../torch/lib")
@@ -68,6 +79,8 @@ in this folder:
 
 The binary looks for libraries in lib/ and torch/lib/ beside its own folder (its rpath), nowhere else of its own accord.
 Under mpirun it loads lib/libsiamese_mpi.so, which needs the Open MPI of your system.
+
+LICENSE is siamese's own; licenses/ has those of the libraries in lib/.
 ")
 execute_process(COMMAND ${CMAKE_COMMAND} -E tar czf ${name}.tar.gz ${name} WORKING_DIRECTORY ${OUT}
                         COMMAND_ERROR_IS_FATAL ANY)

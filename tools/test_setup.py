@@ -71,6 +71,12 @@ class Setup(unittest.TestCase):
         self.assertIn(f"--index-url https://wheels.example/cpu torch=={VERSION}", torch)
         self.assertNotIn("--index-url", numpy)
 
+    def test_an_index_that_is_not_used_is_said(self):
+        self.script(".venv/bin/python", PYTHON.replace("exit 1 ;;", f"echo {VERSION} ;;"))
+        run = self.run_setup(TORCH_INDEX="https://wheels.example/cpu")
+        self.assertEqual((run.returncode, self.asked()), (0, []), run.stderr)
+        self.assertIn("TORCH_INDEX is not used: remove .venv", run.stdout)
+
     def torch_package(self, version: str) -> Path:
         prefix = self.root / "elsewhere" / "torch"
         (prefix / "lib").mkdir(parents=True)

@@ -1,5 +1,6 @@
 #include "siamese/cli/convert_config.h"
 
+#include <algorithm>
 #include <filesystem>
 
 #include <fmt/format.h>
@@ -15,6 +16,7 @@
 #include "siamese/formats/settings.h"
 #include "siamese/io/atomic_file.h"
 #include "siamese/io/run_dir.h"
+#include "siamese/train/config_origin.h"
 
 namespace siamese::cli {
 namespace {
@@ -125,6 +127,9 @@ ConvertConfig convert_config(const io::TensorFiles& files, const formats::Stored
   auto settings = formats::model_settings(stored, model, said.defaults);
   model = settings.model;
   train::RunConfig config = train::read_config(said.root);
+  // As in weights_config_text, but for somebody who says it here.
+  const auto keys = train::given_keys(said.root);
+  if (std::find(keys.begin(), keys.end(), "train.micro_batch") == keys.end()) config.train.micro_batch = 0;
   if (said.window > 0 && config.model.context > said.window) {
     throw UsageError(
         fmt::format("model.context: expected at most {} (sliding_window of {}): attention to a window of a "

@@ -79,18 +79,33 @@ void compare_pairs(const std::vector<RunRecord>& runs, const std::vector<ResultG
     variant.training = speedup(runs, best(second), best(0));
     variant.time = variant.training * variant.speed / family.variants[0].speed;
   }
-  std::vector<PairedDifference*> tested;
-  for (VariantPair& pair : family.pairs) tested.push_back(&pair.difference);
-  correct_by_holm(tested);
+  for (const VariantPair& pair : family.pairs) {
+    if (pair.second == 0) family.to_reference.push_back(pair.difference);
+  }
+  std::vector<PairedDifference*> asked, looked_at;
+  for (PairedDifference& difference : family.to_reference) asked.push_back(&difference);
+  for (VariantPair& pair : family.pairs) looked_at.push_back(&pair.difference);
+  correct_by_holm(asked);
+  correct_by_holm(looked_at);
 }
 
 }  // namespace
 
 const PairedDifference* FamilyComparison::against_reference(size_t variant) const {
-  for (const VariantPair& pair : pairs) {
-    if (pair.second == 0 && pair.first == variant) return &pair.difference;
+  return variant == 0 || variant > to_reference.size() ? nullptr : &to_reference[variant - 1];
+}
+
+PairedDifference FamilyComparison::between(size_t first, size_t second) const {
+  const size_t later = std::max(first, second), earlier = std::min(first, second);
+  const auto same = [&](const VariantPair& pair) { return pair.first == later && pair.second == earlier; };
+  const auto pair = std::find_if(pairs.begin(), pairs.end(), same);
+  if (pair == pairs.end()) return {};
+  PairedDifference found = earlier == 0 ? to_reference[later - 1] : pair->difference;
+  if (first == earlier) {
+    found.mean = -found.mean;
+    found.low = -std::exchange(found.high, -found.low);
   }
-  return nullptr;
+  return found;
 }
 
 std::vector<FamilyComparison> compare_variants(const std::vector<RunRecord>& runs,

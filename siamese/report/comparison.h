@@ -32,14 +32,19 @@ struct VariantPair {
   PairedDifference difference;   // of held-out losses, first - second, by seed
 };
 
+// What a sweep asks is how its variants differ from the first. So those differences are corrected for each other alone;
+// that of any other pair was looked at because it was there, and is corrected for all pairs.
 struct FamilyComparison {
   std::string family;
-  std::vector<TunedVariant> variants;  // that have a result; the first of the sweep is the reference
-  std::vector<VariantPair> pairs;      // every one, the later variant first; `holm` is over all of them
-  bool one_task = true;                // all were judged on the same held-out targets: else losses say nothing here
+  std::vector<TunedVariant> variants;          // that have a result; the first of the sweep is the reference
+  std::vector<PairedDifference> to_reference;  // of each variant but the reference, in order; `holm` is over these
+  std::vector<VariantPair> pairs;              // every one, the later variant first; `holm` is over all of them
+  bool one_task = true;  // all were judged on the same held-out targets: else losses say nothing here
 
-  // The pair of a variant and the reference; null for the reference itself.
+  // Of a variant less the reference; null for the reference itself.
   const PairedDifference* against_reference(size_t variant) const;
+  // Between any two: corrected as one of to_reference where one of them is the reference, else as one of all pairs.
+  PairedDifference between(size_t first, size_t second) const;
 };
 
 // A family for each of split_by_family, in its order; `runs` and `groups` as group_results has them.

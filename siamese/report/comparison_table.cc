@@ -8,6 +8,7 @@
 #include "siamese/base/join.h"
 #include "siamese/report/markdown_table.h"
 #include "siamese/report/number_text.h"
+#include "siamese/report/student.h"
 
 namespace siamese::report {
 
@@ -46,24 +47,43 @@ TableRow table_row(const FamilyComparison& comparison, size_t at, const std::vec
 
 }  // namespace
 
+std::string resolution_sentence(const FamilyComparison& comparison) {
+  size_t tests = 0, seeds = 0;
+  for (const PairedDifference& difference : comparison.to_reference) {
+    if (std::isfinite(difference.p)) ++tests;
+    seeds = std::max(seeds, difference.n);
+  }
+  if (tests == 0) return "What is noise is not known: that takes two seeds that both variants finished.";
+  const auto n = static_cast<double>(seeds);
+  const double least = student_quantile(kNoiseLevel / static_cast<double>(tests), n - 1) / std::sqrt(n);
+  if (tests == 1) {
+    return fmt::format(
+        "With {} seeds a difference has to be {:.1f} times its standard deviation over the seeds to be beyond noise.",
+        seeds, least);
+  }
+  return fmt::format(
+      "p is corrected for these {} comparisons. With {} seeds even the clearest of them has to be {:.1f} times its "
+      "standard deviation over the seeds to be beyond noise.",
+      tests, seeds, least);
+}
+
 std::string pairs_sentence(const FamilyComparison& comparison) {
   constexpr size_t kMostNamed = 12;
   std::vector<std::string> beyond;
+  size_t pairs = 0;
   for (const VariantPair& pair : comparison.pairs) {
+    if (std::isfinite(pair.difference.p)) ++pairs;
     const std::string verdict = pair.difference.verdict();
     if (verdict != "lower" && verdict != "higher") continue;
     const auto& better = comparison.variants[verdict == "lower" ? pair.first : pair.second].variant;
     const auto& worse = comparison.variants[verdict == "lower" ? pair.second : pair.first].variant;
     beyond.push_back(fmt::format("{} is below {}", better, worse));
   }
-  const auto pairs =
-      static_cast<size_t>(std::count_if(comparison.pairs.begin(), comparison.pairs.end(),
-                                        [](const VariantPair& pair) { return std::isfinite(pair.difference.p); }));
-  if (pairs == 0) return "What is noise is not known: that takes two seeds that both variants finished.";
+  if (pairs == 0) return "";
   if (pairs == 1)
     return beyond.empty() ? "The difference is within noise." : "The difference is beyond noise: " + beyond[0] + ".";
-  std::string text = fmt::format("Of {} pairs of variants ", pairs);
-  if (beyond.empty()) return text + "all are within noise.";
+  std::string text = fmt::format("Of all {} pairs of variants, corrected for as many, ", pairs);
+  if (beyond.empty()) return text + "none differs beyond noise.";
   const size_t more = beyond.size() - std::min(beyond.size(), kMostNamed);
   const size_t count = beyond.size();
   beyond.resize(count - more);
@@ -83,7 +103,8 @@ std::string comparison_markdown(const FamilyComparison& comparison, const std::v
   text += markdown_table({"variant", "best lr", "val loss", "difference", "95 % interval", "seeds", "p (Holm)",
                           "verdict", "training", "time"},
                          rows);
-  text += fmt::format("\n{}\n", name_cell(pairs_sentence(comparison)));
+  text += fmt::format("\n{}\n", resolution_sentence(comparison));
+  if (const std::string pairs = pairs_sentence(comparison); !pairs.empty()) text += name_cell(pairs) + "\n";
   const bool at_an_end = std::any_of(comparison.variants.begin(), comparison.variants.end(), [](const auto& variant) {
     return variant.place == RatePlace::lowest || variant.place == RatePlace::highest;
   });

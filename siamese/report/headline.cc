@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <utility>
 
 #include <fmt/format.h>
 
@@ -12,19 +11,8 @@ namespace siamese::report {
 
 namespace {
 
-// How much lower `a` is than `b`, with the interval turned to match.
-PairedDifference advantage(const FamilyComparison& comparison, size_t a, size_t b) {
-  for (const VariantPair& pair : comparison.pairs) {
-    if (pair.first != std::max(a, b) || pair.second != std::min(a, b)) continue;
-    PairedDifference found = pair.difference;
-    if (pair.first == a) {  // first - second: below 0 where a is lower
-      found.mean = -found.mean;
-      found.low = -std::exchange(found.high, -found.low);
-    }
-    return found;
-  }
-  return {};
-}
+// How much lower `a` is than `b`.
+PairedDifference advantage(const FamilyComparison& comparison, size_t a, size_t b) { return comparison.between(b, a); }
 
 bool is_beyond_noise(const PairedDifference& difference) {
   return std::isfinite(difference.holm) && difference.holm < kNoiseLevel;

@@ -67,6 +67,7 @@ json comparison_object(const FamilyComparison& comparison, const std::vector<Res
   json object{{"family", comparison.family},
               {"reference", comparison.variants.front().variant},
               {"headline", headline(comparison, groups)},
+              {"noise", resolution_sentence(comparison)},
               {"sentence", pairs_sentence(comparison)},
               {"variants", json::array()},
               {"pairs", json::array()}};

@@ -37,8 +37,8 @@ std::map<std::string, std::string> weights_metadata(const RunConfig& config) {
   return formats::metadata_of(formats::Layout::siamese, config.model);
 }
 
-void write_beside_weights(const fs::path& folder, const RunConfig& config, const RunTokenizer& tokenizer) {
-  io::write_file_atomic(folder / io::kConfigFile, config_text(config));
+void write_beside_weights(const fs::path& folder, const std::string& config, const RunTokenizer& tokenizer) {
+  io::write_file_atomic(folder / io::kConfigFile, config);
   if (tokenizer.there()) io::write_file_atomic(folder / io::kTokenizerFile, tokenizer.json);
 }
 
@@ -128,7 +128,7 @@ fs::path told_folder(comm::Group& group) { return comm::from_leader(group, std::
 fs::path complete_checkpoint(const fs::path& run_dir, io::AtomicDirectory& folder, const CheckpointContent& content,
                              const std::vector<ShardFile>& files) {
   std::vector<std::string> further_files = write_indices(folder.path(), files);
-  write_beside_weights(folder.path(), content.config, content.tokenizer);
+  write_beside_weights(folder.path(), config_text(content.config), content.tokenizer);
   if (content.tokenizer.there()) further_files.emplace_back(io::kTokenizerFile);
   if (content.averaged) {
     further_files.push_back(content.by_ranks ? io::index_name(io::kAverageFile) : std::string(io::kAverageFile));
@@ -164,7 +164,7 @@ void save_weights(const fs::path& folder, const RunConfig& config, const models:
                   const RunTokenizer& tokenizer) {
   io::make_directory(fs::absolute(folder / "..").lexically_normal());
   io::AtomicDirectory aside(folder);
-  write_beside_weights(aside.path(), config, tokenizer);
+  write_beside_weights(aside.path(), weights_config_text(config), tokenizer);
   models::save_tensors(aside.path() / io::kModelFile, models::named_values(model.parameters()),
                        weights_metadata(config));
   aside.commit(check_free_for_weights(folder, overwrite));

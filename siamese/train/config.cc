@@ -218,6 +218,11 @@ data::SampleShape sample_shape(const models::ModelConfig& model) {
 
 std::string config_text(const RunConfig& config) { return config::to_yaml(config::print(config)); }
 
+std::string weights_config_text(RunConfig config) {
+  config.train.micro_batch = 0;
+  return config_text(config);
+}
+
 RunConfig read_config_file(const std::string& path) {
   try {
     const config::Value value = config::parse_yaml(io::read_file(path), path);

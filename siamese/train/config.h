@@ -153,6 +153,8 @@ struct RunConfig {
 RunConfig read_config(const config::Value& value);
 // The resolved config as YAML; reads back to the same value.
 std::string config_text(const RunConfig& config);
+// Of weights without a run: how many samples a pass has (train.micro_batch) is left to the run that goes on from them.
+std::string weights_config_text(RunConfig config);
 // The config.yaml of a run directory or checkpoint (DataError when missing, empty or broken), with what run.json says
 // of its origin (config_origin.h).
 RunConfig read_config_file(const std::string& path);

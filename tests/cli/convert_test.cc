@@ -42,6 +42,13 @@ class ConvertVerb : public CommandTest {
     }
     io::write_safetensors(folder / name, views, metadata_text);
   }
+  // The config of a run as it stands beside weights: how many samples a pass has is left to the next run.
+  std::string config_of(const std::string& checkpoint) const {
+    std::string text = read(checkpoint + "/config.yaml");
+    const std::string key = "  micro_batch: ";
+    const size_t at = text.find(key) + key.size();
+    return text.replace(at, text.find('\n', at) - at, "0");
+  }
   // The same tensors as a stranger would have them: no metadata.
   void put_bare(const std::string& from, const std::string& to) const { put(to, contents(from)); }
 
@@ -85,10 +92,10 @@ TEST_F(ConvertVerb, ARunGoesOutAndComesBack) {
     EXPECT_EQ(metadata("out-" + name).at("layout"), name);
     EXPECT_EQ(metadata("out-" + name).at("format"), "pt");
     EXPECT_EQ(exists("out-" + name + "/config.json"), !name.starts_with("official"));
-    EXPECT_EQ(read("out-" + name + "/config.yaml"), read("run-" + name + "/step6/config.yaml"));
+    EXPECT_EQ(read("out-" + name + "/config.yaml"), config_of("run-" + name + "/step6"));
     converted("out-" + name + " --from " + name + " --to siamese -o back-" + name);
     EXPECT_EQ(contents("back-" + name), contents("run-" + name + "/step6")) << name;
-    EXPECT_EQ(read("back-" + name + "/config.yaml"), read("run-" + name + "/step6/config.yaml"));
+    EXPECT_EQ(read("back-" + name + "/config.yaml"), config_of("run-" + name + "/step6"));
     if (name == "hf-llama") {
       EXPECT_EQ(eval_of("back-" + name), eval_of("run-" + name));
     }
@@ -173,7 +180,7 @@ TEST_F(ConvertVerb, ImagesComeInFromBareFiles) {
     EXPECT_EQ(run("config check in-" + family + "/config.yaml").exit_code, 0);
     // The same from --config instead.
     converted("bare.safetensors --from " + layout + " --to siamese -o again-" + family + " --config " + family);
-    EXPECT_EQ(read("again-" + family + "/config.yaml"), read(family + "/step1/config.yaml"));
+    EXPECT_EQ(read("again-" + family + "/config.yaml"), config_of(family + "/step1"));
   }
 }
 

@@ -75,6 +75,22 @@ TEST_F(UpcycleVerb, ContinuesAPreNormModelWithBothStreams) {
 }
 
 // The two schemes are compared in float32, also of a run in bfloat16: its rounding would hide what the change did.
+// How many samples a pass has is no property of weights: what suited the batch of one run may not divide that of the
+// next.
+TEST_F(UpcycleVerb, TheNextRunChoosesItsOwnMicroBatch) {
+  train_pre("train.batch=32");
+  for (const std::string command :
+       {"convert pre --to siamese -o weights", "upcycle weights --to siamese -o two",
+        "train two/config.yaml init.from=two train.batch=4 train.steps=1 --quiet --out next",
+        "convert pre --to siamese -o chosen train.micro_batch=4",
+        "train chosen/config.yaml init.from=chosen train.batch=8 train.steps=1 --quiet --out with_four"}) {
+    const CommandResult result = run(command);
+    ASSERT_EQ(result.exit_code, 0) << command << "\n" << result.error;
+  }
+  EXPECT_NE(read("next/config.yaml").find("micro_batch: 4\n"), std::string::npos);
+  EXPECT_NE(read("with_four/config.yaml").find("micro_batch: 4\n"), std::string::npos);
+}
+
 TEST_F(UpcycleVerb, ComparesInFloat32) {
   train_pre("engine.precision=bfloat16");
   const auto json = upcycled("siamese(final_norm=false,input_norm=false)");

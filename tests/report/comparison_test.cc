@@ -112,7 +112,17 @@ TEST(Comparison, EachVariantAtItsBestRateSeedBySeed) {
   EXPECT_NEAR(post.mean, -0.03, 1e-12);
   EXPECT_EQ(post.verdict(), "within noise");
   EXPECT_EQ(siamese.verdict(), "lower");
-  EXPECT_GE(siamese.holm, 2 * siamese.p);
+  EXPECT_NEAR(siamese.holm, 2 * siamese.p, 1e-12);                     // of two comparisons with pre
+  EXPECT_NEAR(family.pairs[0].difference.holm, 3 * siamese.p, 1e-12);  // of three pairs
+  EXPECT_NEAR(post.holm, post.p, 1e-12);
+  const PairedDifference turned = family.between(0, 1);  // pre less siamese
+  EXPECT_NEAR(turned.mean, 0.18, 1e-12);
+  EXPECT_EQ(turned.low, -siamese.high);
+  EXPECT_EQ(turned.high, -siamese.low);
+  EXPECT_EQ(turned.holm, siamese.holm);
+  EXPECT_EQ(family.between(2, 1).holm, family.pairs[2].difference.holm);
+  EXPECT_NEAR(family.between(1, 2).mean, -0.15, 1e-12);
+  EXPECT_EQ(family.between(1, 1).n, 0u);
   EXPECT_EQ(family.pairs[2].first, 2u);
   EXPECT_EQ(family.pairs[2].second, 1u);
   EXPECT_NEAR(family.pairs[2].difference.mean, 0.15, 1e-12);  // 0.18, 0.15, 0.12
@@ -158,7 +168,13 @@ TEST(Comparison, InTheTable) {
             std::string::npos)
       << text;
   EXPECT_NE(text.find(" within noise |"), std::string::npos) << text;
-  EXPECT_NE(text.find("Of 3 pairs of variants 2 differ beyond noise: siamese is below pre; siamese is below post."),
+  EXPECT_NE(text.find("Of all 3 pairs of variants, corrected for as many, 2 differ beyond noise: siamese is below pre; "
+                      "siamese is below post."),
+            std::string::npos)
+      << text;
+  // t(0.025, 2) / sqrt(3) = 6.2053 / 1.7321
+  EXPECT_NE(text.find("p is corrected for these 2 comparisons. With 3 seeds even the clearest of them has to be 3.6 "
+                      "times its standard deviation over the seeds to be beyond noise."),
             std::string::npos)
       << text;
   EXPECT_NE(text.find("a better one may lie beyond"), std::string::npos) << text;
@@ -174,6 +190,9 @@ TEST(Comparison, OneRateAndOnePair) {
   const std::string text = summary_markdown(groups, compare_variants(runs, groups));
   EXPECT_NE(text.find("\nEach variant against pre, seed by seed:\n"), std::string::npos) << text;
   EXPECT_NE(text.find("The difference is beyond noise: pre is below post."), std::string::npos) << text;
+  // t(0.05, 2) / sqrt(3) = 4.3027 / 1.7321
+  EXPECT_NE(text.find("\nWith 3 seeds a difference has to be 2.5 times its standard deviation"), std::string::npos)
+      << text;
   EXPECT_EQ(text.find("may lie beyond"), std::string::npos) << text;
 }
 
@@ -183,6 +202,7 @@ TEST(Comparison, OneSeedSaysNothingOfNoise) {
   const std::string text = summary_markdown(groups, compare_variants(runs, groups));
   EXPECT_NE(text.find("one seed"), std::string::npos) << text;
   EXPECT_NE(text.find("What is noise is not known"), std::string::npos) << text;
+  EXPECT_EQ(text.find("pairs of variants"), std::string::npos) << text;
   EXPECT_EQ(text.find("all are within noise"), std::string::npos) << text;
 }
 

@@ -47,13 +47,13 @@ function tunedTable(family) {
     { title: "Time", numeric: true, value: (r) => r.time, cell: (r) => (r.difference ? factorText(r.time) : null) },
   ];
   const note = `Difference: held-out loss minus that of ${comparison.reference}, mean over the seeds that both finished, with Student's interval of these paired differences. `
-    + "p is corrected by Holm for all pairs of variants. The best rate is chosen by the same losses. "
+    + "The best rate is chosen by the same losses. "
     + `Training: how many times less training a variant needs for the loss of ${comparison.reference}; Time: the same, charged with its own ${family.speed.title.toLowerCase()}. `
     + "Both read the smoothed training curves, and credit a variant that is ahead with too little where the learning rate decays.";
   return el("div", { class: "card" },
     el("div", { class: "card-head" }, el("div", {}, el("h3", {}, family.rates.length > 1 ? "Each variant at its best learning rate" : "The variants compared"),
       el("p", { class: "card-lead" }, `Against ${comparison.reference}, seed by seed`))),
-    sortableTable(columns, rows), el("div", { class: "chart-note" }, el("p", {}, el("strong", {}, comparison.sentence)), el("p", {}, note)));
+    sortableTable(columns, rows), el("div", { class: "chart-note" }, el("p", {}, el("strong", {}, comparison.sentence)), el("p", {}, comparison.noise), el("p", {}, note)));
 }
 
 function pairsTable(family) {
@@ -69,5 +69,5 @@ function pairsTable(family) {
     { title: "p (Holm)", numeric: true, value: (p) => p.holm, cell: (p) => formatFixed(p.holm, 3) },
     { title: "Verdict", value: (p) => p.verdict, cell: verdictCell },
   ];
-  return el("details", { class: "card fold" }, el("summary", {}, `All ${plural(comparison.pairs.length, "pair")} of variants`), sortableTable(columns, comparison.pairs));
+  return el("details", { class: "card fold" }, el("summary", {}, `All ${plural(comparison.pairs.length, "pair")} of variants, corrected for as many`), sortableTable(columns, comparison.pairs));
 }
