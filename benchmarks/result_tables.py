@@ -12,7 +12,8 @@ import record
 
 ROOT = Path(__file__).resolve().parent.parent
 # Student's t, 97.5 %, by degrees of freedom: what the paired intervals of a few seeds need.
-STUDENT_T = {1: 12.7062, 2: 4.3027, 3: 3.1824, 4: 2.7764, 5: 2.5706, 6: 2.4469, 7: 2.3646, 8: 2.3060, 9: 2.2622}
+STUDENT_T = {1: 12.7062, 2: 4.3027, 3: 3.1824, 4: 2.7764, 5: 2.5706, 6: 2.4469, 7: 2.3646, 8: 2.3060, 9: 2.2622,
+             10: 2.2281, 11: 2.2010, 12: 2.1788, 13: 2.1604, 14: 2.1448, 15: 2.1314, 16: 2.1199, 17: 2.1098, 18: 2.1009, 19: 2.0930}
 RUN = re.compile(r"(.*)-seed(\d+)")
 
 Counts = Callable[[str], tuple[int, int] | None]  # of a sweep: its runs, and how many are recorded; None: there is no such file
@@ -30,6 +31,28 @@ def interval(differences: list[float]) -> tuple[float, float]:
     """95 %, of the mean of paired differences (docs/comparing.md)."""
     half = STUDENT_T[len(differences) - 1] * stdev(differences) / len(differences) ** 0.5
     return mean(differences) - half, mean(differences) + half
+
+
+def student_p(differences: list[float]) -> float:
+    """How probable a mean that far from 0 is if there were no difference: 1 - A(t | v), by its finite sums for whole v."""
+    freedom = len(differences) - 1
+    angle = math.atan(abs(mean(differences)) / (stdev(differences) / len(differences) ** 0.5) / freedom**0.5)
+    odd = freedom % 2
+    term, total = (math.cos(angle), 0.0) if odd else (1.0, 0.0)
+    for step in range(1 + odd, freedom, 2):
+        total += term
+        term *= math.cos(angle) ** 2 * step / (step + 1)
+    inside = 2 / math.pi * (angle + math.sin(angle) * total) if odd else math.sin(angle) * total
+    return 1 - inside
+
+
+def holm(values: list[float]) -> list[float]:
+    """Each corrected for all."""
+    corrected, least = [0.0] * len(values), 0.0
+    for rank, at in enumerate(sorted(range(len(values)), key=values.__getitem__)):
+        least = max(least, min(1.0, (len(values) - rank) * values[at]))
+        corrected[at] = least
+    return corrected
 
 
 def difference(first: dict[int, float], second: dict[int, float], digits: int) -> str:
@@ -66,7 +89,8 @@ class Question:
 QUESTIONS = [
     Question("[English text](#text), bits per byte", "text-seeds", "searched, then fresh seeds", bits=True, seeds=5),
     Question("[arithmetic](#learning-rates), 12 blocks", "stability", "searched with these seeds"),
-    Question("[arithmetic](#depth), 48 blocks", "depth", "searched with these seeds", names="{}, 48 blocks"),
+    *(Question(f"[arithmetic](#depth), {blocks} blocks", "depth", "searched with these seeds", names=f"{{}}, {blocks} blocks")
+      for blocks in (4, 24, 48)),
     Question("[arithmetic](#bfloat16), 12 blocks, twice the batch", "precision", "1e-2 for both", seeds=8),
     Question("[drawn shapes](#families), vision", "families", "1e-3 for both", names="vit-micro, {}"),
     Question("[arithmetic](#families), experts", "families", "5e-3 for both", names="moe-micro, {}"),
@@ -77,7 +101,7 @@ QUESTIONS = [
 
 def summary(of_record: Callable[[str], list[dict]]) -> str:
     """SiameseNorm less Pre-Norm wherever both were trained with all seeds, and who had the lowest mean."""
-    rows = []
+    rows, chances = [], []
     for question in QUESTIONS:
         lines = of_record(question.record)
         own = re.compile(re.escape(question.names).replace(r"\{\}", "(?!.*precision=)(.*)"))  # in float32
@@ -88,10 +112,15 @@ def summary(of_record: Callable[[str], list[dict]]) -> str:
             continue
         lowest = min(whole, key=lambda name: mean(whole[name].values()))
         hybrid = difference(whole["siamese(x=hybrid)"], whole["pre"], question.digits) if "siamese(x=hybrid)" in whole else ""
+        chances.append(student_p([whole["siamese"][seed] - whole["pre"][seed] for seed in whole["pre"]]))
         rows.append([question.title, question.rates, str(question.seeds), f"{mean(whole['pre'].values()):.{question.digits}f}",
-                     difference(whole["siamese"], whole["pre"], question.digits), hybrid, f"`{lowest}` of {len(whole)}"])
-    titles = ["what is learned", "learning rate", "seeds", "`pre`", "`siamese` - `pre` (95 % interval)", "`siamese(x=hybrid)` - `pre`", "lowest mean"]
-    return table(titles, ["---", "---", "---:", "---:", "---:", "---:", "---"], rows)
+                     difference(whole["siamese"], whole["pre"], question.digits), hybrid,
+                     f"`{lowest}` of {len(whole)}" if len(whole) > 2 else ""])
+    for row, chance in zip(rows, holm(chances), strict=True):
+        row.insert(5, f"{chance:.3f}")
+    titles = ["what is learned", "learning rate", "seeds", "`pre`", "`siamese` - `pre` (95 % interval)", "p (Holm, these rows)",
+              "`siamese(x=hybrid)` - `pre`", "lowest mean"]
+    return table(titles, ["---", "---", "---:", "---:", "---:", "---:", "---:", "---"], rows)
 
 
 def spoken(run: str) -> str:

@@ -22,7 +22,7 @@ from sweep_text import Failure, Sweep, Variant, quoted, rate_text, read_sweep  #
 import record  # noqa: E402
 
 SEEDS = [11, 12, 13, 14, 15]
-NEAR = 0.005  # of two mean losses: the choice between them is a toss
+NEAR = 0.014  # of two losses: two standard deviations of a difference between single runs on text; a choice between them is a toss
 WIDTH = 128
 
 
@@ -32,7 +32,7 @@ class Tuned:
 
     variant: Variant
     losses: dict[float, float | None]  # by rate, lowest first: the mean over the seeds; None: a run diverged
-    seconds: float  # of a run, in the mean over its runs
+    seconds: float  # of a run, the quickest: the others shared the machine
     rates: list[float] = field(default_factory=list)  # best first
 
     def __post_init__(self) -> None:
@@ -92,7 +92,7 @@ def tune(sweep: Sweep, names: list[str], lines: list[dict]) -> list[Tuned]:
             ended = [run["val_loss"] if run.get("status", "finished") != "diverged" else None
                      for (at, _), run in runs.items() if at == rate]
             losses[rate] = None if None in ended else sum(ended) / len(ended)
-        tuned.append(Tuned(by_name[name], losses, sum(run["seconds"] for run in runs.values()) / len(runs)))
+        tuned.append(Tuned(by_name[name], losses, min(run["seconds"] for run in runs.values())))
     return tuned
 
 
@@ -122,7 +122,7 @@ def second_stage(sweep: Sweep, tuned: list[Tuned], seeds: list[int], folder: Pat
     seconds = len(seeds) * sum(of.seconds for of in tuned)
     header = wrapped(f"The second stage of {sweep.path.name}: {len(tuned)} variants, each at its best rate in the record of the first "
                      f"stage, with {len(seeds)} fresh seeds. Written by benchmarks/second_stage.py. {len(tuned) * len(seeds)} runs. "
-                     f"Expected: {hours(seconds)} of a core in all, by the seconds that runs of the first stage took.")
+                     f"Expected: {hours(seconds)} of a core in all, by the quickest runs of the first stage.")
     for of in tuned:
         variant, rate, loss, gap, said = of.row()
         header += wrapped(f"  {variant}: {rate}, loss {loss}" + (f"; next {gap}" if gap else "") + (f"; {said}" if said else ""))

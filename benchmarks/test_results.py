@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 """Blocks of docs/results.md are found and filled, and speeds leave no trace."""
 
+import math
 import re
 import sys
 import unittest
 from pathlib import Path
+from statistics import mean, stdev
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
@@ -184,19 +186,33 @@ class Tables(unittest.TestCase):
         self.assertEqual(result_tables.at_best_rate(lines(0.03, (0.9, None)), "pre"), {})
         self.assertEqual(result_tables.at_best_rate(lines(0.03, (0.9, 1.0)), "post"), {})
 
+    def test_the_chance_of_a_difference(self):
+        # Of one degree of freedom 1 - 2 / pi atan(t), of two 1 - t / sqrt(2 + t^2), of three tables say t(0.05) = 3.1824.
+        self.assertAlmostEqual(result_tables.student_p([1.0, 3.0]), 1 - 2 / math.pi * math.atan(2.0))
+        t = 2 * 3**0.5
+        self.assertAlmostEqual(result_tables.student_p([1.0, 2.0, 3.0]), 1 - t / (2 + t * t) ** 0.5)
+        for freedom, quantile in result_tables.STUDENT_T.items():
+            n = freedom + 1
+            spread = [(-1.0) ** i for i in range(n)]
+            centred = [value - mean(spread) for value in spread]
+            values = [value + quantile * stdev(centred) / n**0.5 for value in centred]
+            self.assertAlmostEqual(result_tables.student_p(values), 0.05, places=5, msg=str(freedom))
+        self.assertEqual([round(p, 3) for p in result_tables.holm([0.04, 0.01, 0.03, 0.02])], [0.06, 0.04, 0.06, 0.06])
+
     def test_the_table_of_all_comparisons(self):
         def lines(name: str, losses: tuple[float, ...]) -> list[dict]:
             return [{"variant": name, "lr": 0.01, "seed": seed, "val_loss": loss} for seed, loss in enumerate(losses)]
 
-        records = {"stability": lines("pre", (2.0, 2.0, 2.0)) + lines("siamese", (1.0, 1.5, 2.0)) + lines("span", (0.5, 0.5, 0.5)),
+        records = {"stability": lines("pre", (2.0, 2.0, 2.1)) + lines("siamese", (1.0, 1.5, 2.0)) + lines("span", (0.5, 0.5, 0.5)),
                    "depth": lines("pre, 48 blocks", (2.0, 2.0, 2.0)) + lines("siamese, 4 blocks", (1.0, 1.0, 1.0)),
                    "text-seeds": lines("pre", (2.0,) * 4) + lines("siamese", (2.0,) * 5),  # a seed is missing
-                   "families": lines("vit-micro, pre", (1.0, 1.0, 1.0)) + lines("vit-micro, siamese", (2.0, 2.0, 2.0))
+                   "families": lines("vit-micro, pre", (1.0, 1.0, 1.0)) + lines("vit-micro, siamese", (2.0, 2.1, 2.2))
                    + lines("moe-micro, siamese", (0.1, 0.1, 0.1))}
+        # Differences -1, -0.5, -0.1: mean -0.5333, standard deviation 0.4509, t 2.0486, p 0.177; 1, 1.1, 1.2: t 19.05, p 0.00274.
         rows = result_tables.summary(lambda name: records.get(name, [])).splitlines()[2:]
         self.assertEqual(rows, [
-            "| [arithmetic](#learning-rates), 12 blocks | searched with these seeds | 3 | 2.000 | -0.500 (-1.742 to +0.742) |  | `span` of 3 |",
-            "| [drawn shapes](#families), vision | 1e-3 for both | 3 | 1.000 | +1.000 (+1.000 to +1.000) |  | `pre` of 2 |"])
+            "| [arithmetic](#learning-rates), 12 blocks | searched with these seeds | 3 | 2.033 | -0.533 (-1.654 to +0.587) | 0.177 |  | `span` of 3 |",
+            "| [drawn shapes](#families), vision | 1e-3 for both | 3 | 1.000 | +1.100 (+0.852 to +1.348) | 0.005 |  |  |"])
 
     def test_a_table_that_nobody_makes(self):
         with self.assertRaisesRegex(ValueError, "expected not-run, depth, distance, first-losses, summary"):

@@ -6,11 +6,12 @@ import sys
 import unittest
 from functools import lru_cache
 from pathlib import Path
+from statistics import correlation, mean
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import record  # noqa: E402
-from result_tables import interval, mean  # noqa: E402
+from result_tables import interval  # noqa: E402
 
 ROOT = Path(__file__).resolve().parent.parent
 PRE, SIAMESE, HYBRID, QKV = "pre", "siamese", "siamese(x=hybrid)", "pre, attention_norm=qkv"
@@ -70,6 +71,12 @@ def differences(first: dict[int, float], second: dict[int, float]) -> list[float
     return [first[seed] - second[seed] for seed in sorted(first.keys() & second.keys())]
 
 
+def alike(first: dict[int, float], second: dict[int, float]) -> float:
+    """How far the same seeds are the same luck: their correlation."""
+    seeds = sorted(first.keys() & second.keys())
+    return correlation([first[seed] for seed in seeds], [second[seed] for seed in seeds])
+
+
 def text_of(page: str) -> str:
     return " ".join((ROOT / page).read_text(encoding="utf-8").split())
 
@@ -109,10 +116,27 @@ class Sentences(unittest.TestCase):
         vit = interval(differences(*(values("families", f"vit-micro, {of}", 0.001) for of in (SIAMESE, PRE))))
         self.assertIn("a small vision Transformer ({:.2f} to {:.2f})".format(*vit), faq)
         self.assertIn(f"lower by 0.231 (95 % interval {-vit[1]:.3f} to {-vit[0]:.3f})", reproduce)
-        self.assertIn(f"lower by 0.231, 95 % interval {-vit[1]:.3f} to {-vit[0]:.3f})", text_of("docs/results.md"))
         dit = interval(differences(*(values("families", f"dit-micro, {of}", 0.001) for of in (PRE, SIAMESE))))
-        for said in ("(by 0.0007, {:.4f} to {:.4f})", "lower by 0.0007 ({:.4f} to {:.4f})"):
-            self.assertIn(said.format(*dit), text_of("docs/results.md"))
+        self.assertIn("by 0.0007 in the mean ({:.4f} to {:.4f}; p 0.046 alone".format(*dit), text_of("docs/results.md"))
+
+    def test_the_average_over_depths(self):
+        for rate, said in ((0.003, "-0.062 (-0.087 to -0.037) at 3e-3"), (0.01, "-0.164 (-0.242 to -0.086) at 1e-2")):
+            by_depth = [differences(values("depth", SIAMESE + blocks, rate), values("depth", PRE + blocks, rate))
+                        for blocks in (", 4 blocks", "", ", 24 blocks", ", 48 blocks")]  # the runs of 12 are those of another sweep
+            of_seeds = [mean(seed) for seed in zip(*by_depth, strict=True)]
+            self.assertEqual(f"{mean(of_seeds):+.3f} ({interval(of_seeds)[0]:+.3f} to {interval(of_seeds)[1]:+.3f})", said.split(" at ")[0])
+            self.assertIn(said, text_of("docs/results.md"))
+
+    def test_what_a_seed_is_worth(self):
+        page, rules = text_of("docs/results.md"), text_of("docs/comparing.md")
+        in_two = [alike(values("precision", scheme, 0.01), values("precision", f"{scheme}, precision=bfloat16", 0.01))
+                  for scheme in (SIAMESE, PRE)]
+        self.assertIn("correlation {:.1f} and {:.1f}".format(*in_two), page)
+        self.assertIn("({:.1f} and {:.1f}, eight seeds)".format(*in_two), rules)
+        for family in ("vit", "dit"):
+            self.assertGreater(alike(*(values(of, f"{family}-micro, siamese", 0.001) for of in ("families", "precision-families"))), 0.99)
+        added = differences(*({seed: loss for seed, loss in values("precision", of, 0.01).items() if seed > 3} for of in (SIAMESE, PRE)))
+        self.assertIn(f"they alone give {mean(added):+.3f} ({interval(added)[0]:+.3f} to {interval(added)[1]:+.3f})", page)
 
     def test_text_so_far(self):
         best: dict[str, float] = {}

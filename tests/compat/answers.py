@@ -12,7 +12,9 @@ from pathlib import Path
 FAMILIES = ("lm", "moe", "vit", "dit")
 STEPS = 8  # of each run; they were killed while the last checkpoint was written, after step 4 stood
 CLOCK = ("step_ms", "tokens_per_s", "samples_per_s", "checksum")
-LAYOUT = {"lm": "hf-llama", "moe": "siamese", "vit": "official-deit", "dit": "official-dit"}
+PREPARED = ["--lines", "--tokenizer", "tokenizer.json", "--val-fraction", "0.25"]
+ANALYSED = f"words/analysis/step{STEPS // 2}"
+LAYOUT = {"lm": "hf-llama", "moe": "siamese", "words": "siamese", "vit": "official-deit", "dit": "official-dit"}
 COMMON = [
     "model.width=8", "model.blocks=1", "model.heads=2", "train.batch=4", f"train.steps={STEPS}",
     "train.checkpoint_every=4", "train.eval_every=4", "train.record_every=4", "eval.batches=1", "engine.threads=1",
@@ -29,6 +31,10 @@ OVERRIDES = {
             "data.augment.mixup=0.8"],
     "dit": [*COMMON, *IMAGES, "model.family=dit", "data.source=shapes", "model.ffn=gelu_tanh", "train.ema=0.9",
             "eval.averaged=true", "eval.samples=4", "eval.sampler_steps=3"],
+    # Only where a folder of tokens is, so not of 0.1.0.
+    "words": [*COMMON, *TEXT, "model.blocks=2", "model.residual=attn_res", "model.value_residual=half", "model.vocab=300",
+              "data.source=tokens", "data.format=auto", "data.train=[tokens/train]", "data.val=[tokens/val]",
+              "data.pack=documents", "optim.name=muon"],
 }  # fmt: skip
 
 
@@ -102,6 +108,21 @@ def table(text: str) -> list[list[str]]:
     return [[row[at] for at in known] for row in rows]
 
 
+def families(fixtures: Path) -> tuple[str, ...]:
+    return (*FAMILIES, "words") if (fixtures / "tokens").is_dir() else FAMILIES
+
+
+def of_words(siamese: Siamese, checkpoint: str) -> dict:
+    """The ids of a text, a folder of tokens that is finished, and an analysis beside the one that stands in the run."""
+    siamese("prepare", "corpus.txt", *PREPARED, "--out", "tokens")
+    looked = json.loads(siamese("analyze", checkpoint, "--samples", "4", "-o", "looked", "--json"))
+    siamese("analyze", "--compare", ANALYSED, "looked", "--out", "both")
+    return {"ids": json.loads(siamese("tokenizer", "encode", "tokenizer.json", "text.txt")),
+            "manifest": json.loads((siamese.folder / "tokens" / "manifest.json").read_text(encoding="utf-8")),
+            "analysis": {key: looked[key] for key in ("scheme", "parameters", "loss", "changed_loss", "ranges")},
+            "lens": [place["lens"]["loss"] for place in looked["places"]]}
+
+
 def of_family(siamese: Siamese, family: str) -> dict:
     run = siamese.folder / family
     checkpoint = f"{family}/step{STEPS // 2}"
@@ -109,7 +130,9 @@ def of_family(siamese: Siamese, family: str) -> dict:
         "eval": json.loads(siamese("eval", family, "--json")),
         "inspect": inspected(siamese("inspect", f"{checkpoint}/model.safetensors", "--json")),
     }
-    if family in ("lm", "moe"):
+    if family == "words":
+        said |= of_words(siamese, checkpoint)
+    if family in ("lm", "moe", "words"):
         prompt = "1+2=" if family == "lm" else "The "
         said["generate"] = siamese("generate", checkpoint, "--prompt", prompt, "--max-tokens", "8", "--temperature", "0")
     if family == "dit":
@@ -156,4 +179,4 @@ def ask(binary: Path, fixtures: Path, folder: Path) -> dict:
     """`folder` (it must not be there) becomes a copy of the fixtures, which the answers change."""
     shutil.copytree(fixtures, folder)
     siamese = Siamese(binary, folder)
-    return {family: of_family(siamese, family) for family in FAMILIES} | {"sweep": of_sweep(siamese)}
+    return {family: of_family(siamese, family) for family in families(fixtures)} | {"sweep": of_sweep(siamese)}

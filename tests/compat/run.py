@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What earlier versions wrote stays usable: each folder of tests/fixtures is copied, and every verb of the binary is
-tried on it (resume, eval, generate, sample, inspect, convert, upcycle, report, --overwrite, sweep with its record). The
-answers must be those of the version that made it.
+tried on it (resume, eval, generate, sample, inspect, convert, upcycle, report, --overwrite, sweep with its record; since 0.2.0
+prepare, tokenizer and analyze). The answers must be those of the version that made it.
 
     tests/compat/run.py --binary build/release/siamese
 
@@ -45,7 +45,7 @@ def check(binary: Path, fixtures: Path) -> list[str]:
             got = answers.ask(binary, fixtures, Path(folder) / "copy")
         except (RuntimeError, OSError, ValueError, KeyError) as error:
             return [f"{type(error).__name__}: {error}"]
-    for family in answers.FAMILIES:  # trained from the first step, the losses are those of the resumed run
+    for family in answers.families(fixtures):  # trained from the first step, the losses are those of the resumed run
         expected[family]["overwritten"] = expected[family]["metrics"]
     return differences(fixtures.name, expected, got)
 
