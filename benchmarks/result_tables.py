@@ -123,6 +123,38 @@ def summary(of_record: Callable[[str], list[dict]]) -> str:
     return table(titles, ["---", "---", "---:", "---:", "---:", "---:", "---:", "---"], rows)
 
 
+USABLE = 0.9  # of the way from the baseline to the best run of the same variant
+SETTING = re.compile(r"(.*), (\d+) blocks, warmup=(\d+)")
+
+
+def largest_rates(lines: list[dict]) -> str:
+    """By scheme, depth and warm-up: the largest rate at which, as at every lower one that was tried, a run comes USABLE of the way;
+    behind it the largest at which one was at least not stuck."""
+    found: dict[str, dict[tuple[int, bool], str]] = {}
+    for variant in dict.fromkeys(line["variant"] for line in lines):
+        scheme, blocks, warm = SETTING.fullmatch(variant).groups()
+        way: dict[float, float] = {}  # from the baseline to 0, by rate; 0: diverged
+        for line in lines:
+            if line["variant"] == variant:
+                ended = line.get("status", "finished") != "diverged" and line["val_loss"] is not None
+                way[line["lr"]] = max(0.0, line["baseline"] - line["val_loss"]) if ended else 0.0
+        best = max(way.values())
+        shares = {rate: way[rate] / best if best else 0.0 for rate in sorted(way)}
+        usable = [rate for at, rate in enumerate(shares) if all(share >= USABLE for share in list(shares.values())[: at + 1])]
+        trained = [rate for rate, share in shares.items() if share >= 0.1]
+        text = f"{usable[-1]:g}" if usable else f"below {min(shares):g}"
+        if usable and usable[-1] == max(shares):
+            text = f"{usable[-1]:g} or more"
+        elif trained and (not usable or trained[-1] > usable[-1]):
+            text += f" ({trained[-1]:g})"
+        found.setdefault(scheme, {})[int(blocks), warm != "0"] = text
+    if not found:
+        return ""
+    settings = sorted({setting for of in found.values() for setting in of}, key=lambda of: (of[0], not of[1]))
+    titles = ["usable up to (not stuck up to)", *(f"{blocks} blocks, {'warm-up' if warm else 'none'}" for blocks, warm in settings)]
+    return table(titles, ["---"] * len(titles), [[scheme, *(of.get(setting, "") for setting in settings)] for scheme, of in found.items()])
+
+
 def spoken(run: str) -> str:
     """vit-micro-pre-seed1 -> vit-micro, pre, seed 1"""
     name, seed = RUN.fullmatch(run).groups()
@@ -193,7 +225,8 @@ def not_run(old: str, counts: Counts) -> str:
 
 
 def recorded(name: str) -> list[dict]:
-    return record.read(ROOT / f"docs/results/{name}.jsonl")
+    file = ROOT / f"docs/results/{name}.jsonl"
+    return record.read(file) if file.is_file() else []
 
 
 def made(name: str, old: str, counts: Counts) -> str:
@@ -201,7 +234,8 @@ def made(name: str, old: str, counts: Counts) -> str:
     if name == "not-run":
         return f"\n{not_run(old, counts)}\n"
     makers = {"depth": lambda: depth(recorded("depth")), "distance": lambda: distance(recorded("families-distance")),
-              "first-losses": lambda: first_losses(recorded("upcycle")), "summary": lambda: summary(recorded)}
+              "first-losses": lambda: first_losses(recorded("upcycle")), "summary": lambda: summary(recorded),
+              "largest-rate": lambda: largest_rates(recorded("largest-rate"))}
     if name not in makers:
         raise ValueError(f"<!-- table {name} -->: expected not-run, {', '.join(makers)}")
     return f"\n{makers[name]()}\n"

@@ -214,8 +214,24 @@ class Tables(unittest.TestCase):
             "| [arithmetic](#learning-rates), 12 blocks | searched with these seeds | 3 | 2.033 | -0.533 (-1.654 to +0.587) | 0.177 |  | `span` of 3 |",
             "| [drawn shapes](#families), vision | 1e-3 for both | 3 | 1.000 | +1.100 (+0.852 to +1.348) | 0.005 |  |  |"])
 
+    def test_the_largest_rates(self):
+        def runs(variant: str, losses: dict[float, float | None]) -> list[dict]:
+            return [{"variant": variant, "lr": lr, "val_loss": loss, "baseline": 3.0, "status": "finished" if loss else "diverged"}
+                    for lr, loss in losses.items()]
+
+        lines = (runs("pre, 12 blocks, warmup=40", {0.01: 1.0, 0.03: 1.1, 0.1: 2.0})  # 95 %, then half of the way
+                 + runs("pre, 12 blocks, warmup=0", {0.01: 1.0, 0.03: 1.3, 0.1: 1.0})  # 85 % lies between
+                 + runs("pre, 48 blocks, warmup=40", {0.01: 1.0, 0.03: 1.0, 0.1: 1.0})
+                 + runs("post, 12 blocks, warmup=40", {0.001: 2.9, 0.003: 1.0, 0.01: None}))
+        self.assertEqual(result_tables.largest_rates(lines).splitlines(), [
+            "| usable up to (not stuck up to) | 12 blocks, warm-up | 12 blocks, none | 48 blocks, warm-up |",
+            "|---|---|---|---|",
+            "| pre | 0.03 (0.1) | 0.01 (0.1) | 0.1 or more |",
+            "| post | below 0.001 (0.003) |  |  |"])
+        self.assertEqual(result_tables.largest_rates([]), "")
+
     def test_a_table_that_nobody_makes(self):
-        with self.assertRaisesRegex(ValueError, "expected not-run, depth, distance, first-losses, summary"):
+        with self.assertRaisesRegex(ValueError, "expected not-run, depth, distance, first-losses, summary, largest-rate"):
             result_tables.made("gone", "", lambda name: None)
 
 
