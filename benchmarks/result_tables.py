@@ -155,6 +155,24 @@ def largest_rates(lines: list[dict]) -> str:
     return table(titles, ["---"] * len(titles), [[scheme, *(of.get(setting, "") for setting in settings)] for scheme, of in found.items()])
 
 
+def sensitivity(records: dict[str, list[dict]]) -> str:
+    """What a wrong rate costs: the mean, over the rates that all variants of a record have, of min(loss, baseline) less the loss at the
+    best of them. A run that diverged has the baseline."""
+    rows: dict[str, list[str]] = {}
+    for at, lines in enumerate(records.values()):
+        by_variant: dict[str, dict[float, list[float]]] = {}
+        for line in lines:
+            ended = line.get("status", "finished") != "diverged" and line["val_loss"] is not None
+            loss = min(line["val_loss"], line["baseline"]) if ended else line["baseline"]
+            by_variant.setdefault(line["variant"], {}).setdefault(line["lr"], []).append(loss)
+        rates = set.intersection(*(set(of) for of in by_variant.values()))
+        for variant, of in by_variant.items():
+            losses = [mean(of[rate]) for rate in sorted(rates)]
+            rows.setdefault(variant, [""] * len(records))[at] = f"{mean(losses) - min(losses):.3f}"
+    order = sorted(rows, key=lambda variant: [float(cell or "inf") for cell in rows[variant]])
+    return table(["variant", *records], ["---", *["---:"] * len(records)], [[variant, *rows[variant]] for variant in order])
+
+
 def spoken(run: str) -> str:
     """vit-micro-pre-seed1 -> vit-micro, pre, seed 1"""
     name, seed = RUN.fullmatch(run).groups()
@@ -235,6 +253,8 @@ def made(name: str, old: str, counts: Counts) -> str:
         return f"\n{not_run(old, counts)}\n"
     makers = {"depth": lambda: depth(recorded("depth")), "distance": lambda: distance(recorded("families-distance")),
               "first-losses": lambda: first_losses(recorded("upcycle")), "summary": lambda: summary(recorded),
+              "sensitivity": lambda: sensitivity({"English text, 1e-3 to 1e-2": recorded("text"),
+                                                  "arithmetic, 3e-3 to 3e-2": recorded("stability")}),
               "largest-rate": lambda: largest_rates(recorded("largest-rate"))}
     if name not in makers:
         raise ValueError(f"<!-- table {name} -->: expected not-run, {', '.join(makers)}")

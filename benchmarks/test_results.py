@@ -230,8 +230,18 @@ class Tables(unittest.TestCase):
             "| post | below 0.001 (0.003) |  |  |"])
         self.assertEqual(result_tables.largest_rates([]), "")
 
+    def test_what_a_wrong_rate_costs(self):
+        def runs(variant: str, losses: dict[float, list[float | None]]) -> list[dict]:
+            return [{"variant": variant, "lr": lr, "val_loss": loss, "baseline": 3.0, "status": "finished" if loss else "diverged"}
+                    for lr, of in losses.items() for loss in of]
+
+        text = runs("pre", {1: [1.0], 2: [1.3]}) + runs("post", {1: [1.2], 2: [9.0]}) + runs("siamese", {1: [1.0], 2: [1.0], 3: [None]})
+        other = runs("pre", {1: [2.0, 2.2], 2: [2.1, None]})  # means 2.1 and 2.55
+        self.assertEqual(result_tables.sensitivity({"text": text, "other": other}).splitlines()[2:],
+                         ["| siamese | 0.000 |  |", "| pre | 0.150 | 0.225 |", "| post | 0.900 |  |"])
+
     def test_a_table_that_nobody_makes(self):
-        with self.assertRaisesRegex(ValueError, "expected not-run, depth, distance, first-losses, summary, largest-rate"):
+        with self.assertRaisesRegex(ValueError, "expected not-run, depth, distance, first-losses, summary, sensitivity, largest-rate"):
             result_tables.made("gone", "", lambda name: None)
 
 
