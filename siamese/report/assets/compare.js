@@ -53,7 +53,7 @@ function tunedTable(family) {
   return el("div", { class: "card" },
     el("div", { class: "card-head" }, el("div", {}, el("h3", {}, family.rates.length > 1 ? "Each variant at its best learning rate" : "The variants compared"),
       el("p", { class: "card-lead" }, `Against ${comparison.reference}, seed by seed`))),
-    sortableTable(columns, rows), el("div", { class: "chart-note" }, el("p", {}, el("strong", {}, comparison.sentence)), el("p", {}, comparison.noise), el("p", {}, note)));
+    sortableTable(columns, rows), el("div", { class: "chart-note" }, el("p", {}, comparison.noise), el("p", {}, el("strong", {}, comparison.sentence)), el("p", {}, note)));
 }
 
 function pairsTable(family) {
