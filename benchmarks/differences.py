@@ -94,7 +94,8 @@ def draw(plot: Plot, shown: list[Row]) -> str:
         parts.append(f'<text x="{x:.1f}" y="{bottom + 18}" text-anchor="middle">{"+" if tick > 0 else ""}{number(tick)}</text>')
     for index, row in enumerate(shown):
         parts += draw_row(row, TOP + ROW * (index + 0.5), sx)
-    parts.append(f'<text x="{LEFT}" y="{height - 8}">difference in {escape(plot.what)}, at the best rate of each</text>')
+    parts.append(f'<text x="{LEFT}" y="{height - 8}">difference in {escape(plot.what)} at the best rate of each; bar: 95 % interval of '
+                 f'{plot.seeds} seeds; small: seeds</text>')
     body = "\n  ".join(parts)
     return (f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" role="img" aria-labelledby="title">\n'
             f'  <title id="title">{escape(plot.title)}: {escape(about)}</title>\n  <style>{STYLE}\n  </style>\n'

@@ -88,7 +88,10 @@ class Question:
 
 QUESTIONS = [
     Question("[English text](#text), bits per byte", "text-seeds", "searched, then fresh seeds", bits=True, seeds=5),
-    Question("[arithmetic](#learning-rates), 12 blocks", "stability", "searched with these seeds"),
+    Question("[arithmetic](#optimizers), 12 blocks", "optimizers-seeds", "searched, then fresh seeds", names="{}, name=adamw", seeds=5),
+    Question("[the same by Muon](#optimizers) instead of AdamW", "optimizers-seeds", "searched, then fresh seeds", names="{}, name=muon",
+             seeds=5),
+    Question("[arithmetic](#learning-rates), 12 blocks, the first stage of these", "stability", "searched with these seeds"),
     *(Question(f"[arithmetic](#depth), {blocks} blocks", "depth", "searched with these seeds", names=f"{{}}, {blocks} blocks")
       for blocks in (4, 24, 48)),
     Question("[arithmetic](#bfloat16), 12 blocks, twice the batch", "precision", "1e-2 for both", seeds=8),

@@ -211,7 +211,7 @@ class Tables(unittest.TestCase):
         # Differences -1, -0.5, -0.1: mean -0.5333, standard deviation 0.4509, t 2.0486, p 0.177; 1, 1.1, 1.2: t 19.05, p 0.00274.
         rows = result_tables.summary(lambda name: records.get(name, [])).splitlines()[2:]
         self.assertEqual(rows, [
-            "| [arithmetic](#learning-rates), 12 blocks | searched with these seeds | 3 | 2.033 | -0.533 (-1.654 to +0.587) | 0.177 |  | `span` of 3 |",
+            "| [arithmetic](#learning-rates), 12 blocks, the first stage of these | searched with these seeds | 3 | 2.033 | -0.533 (-1.654 to +0.587) | 0.177 |  | `span` of 3 |",
             "| [drawn shapes](#families), vision | 1e-3 for both | 3 | 1.000 | +1.100 (+0.852 to +1.348) | 0.005 |  |  |"])
 
     def test_the_largest_rates(self):

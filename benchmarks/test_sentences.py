@@ -2,16 +2,18 @@
 """Differences and intervals that stand in the text of docs/results.md, README.md and other pages are those of the
 records. The tables have a test of their own (benchmarks/results.py --check)."""
 
+import itertools
 import sys
 import unittest
 from functools import lru_cache
 from pathlib import Path
-from statistics import correlation, mean
+from statistics import correlation, mean, median, stdev
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import record  # noqa: E402
-from result_tables import interval  # noqa: E402
+from rates import bits  # noqa: E402
+from result_tables import holm, interval, student_p  # noqa: E402
 
 ROOT = Path(__file__).resolve().parent.parent
 PRE, SIAMESE, HYBRID, QKV = "pre", "siamese", "siamese(x=hybrid)", "pre, attention_norm=qkv"
@@ -106,12 +108,11 @@ class Sentences(unittest.TestCase):
         self.assertIn(f"{mean(paired):+.1f} points ({interval(paired)[0]:+.1f} to {interval(paired)[1]:+.1f})", text_of("docs/results.md"))
 
     def test_other_pages(self):
-        readme, faq, reproduce = map(text_of, ("README.md", "docs/faq.md", "docs/reproduce.md"))
+        faq, reproduce = map(text_of, ("docs/faq.md", "docs/reproduce.md"))
         best = [interval(differences(values("stability", one, 0.01), values("stability", other, 0.01)))
                 for one, other in ((SIAMESE, PRE), (HYBRID, PRE), (SIAMESE, HYBRID))]
-        self.assertIn("95 % interval of this difference goes from {:.2f} to {:+.2f}".format(*best[0]), readme)
         self.assertIn("-0.16 with a 95 % interval from {:.2f} to {:+.2f}".format(*best[0]), faq)
-        self.assertIn("within noise of Pre-Norm there ({:.2f} to {:+.2f})".format(*best[1]), faq)
+        self.assertIn("within noise of Pre-Norm on either (on arithmetic {:.2f} to {:+.2f})".format(*best[1]), faq)
         self.assertIn("interval of the difference {:.3f} to {:+.3f}".format(*best[2]), faq)
         vit = interval(differences(*(values("families", f"vit-micro, {of}", 0.001) for of in (SIAMESE, PRE))))
         self.assertIn("a small vision Transformer ({:.2f} to {:.2f})".format(*vit), faq)
@@ -138,15 +139,56 @@ class Sentences(unittest.TestCase):
         added = differences(*({seed: loss for seed, loss in values("precision", of, 0.01).items() if seed > 3} for of in (SIAMESE, PRE)))
         self.assertIn(f"they alone give {mean(added):+.3f} ({interval(added)[0]:+.3f} to {interval(added)[1]:+.3f})", page)
 
-    def test_text_so_far(self):
-        best: dict[str, float] = {}
-        for line in lines("text"):
-            best[line["variant"]] = min(line["val_loss"], best.get(line["variant"], line["val_loss"]))
-        self.assertEqual(sorted(best, key=best.__getitem__)[:2], ["span", SIAMESE])
+    def test_text(self):
         self.assertEqual({line["seed"] for line in lines("text")}, {1})
-        self.assertIn("with one seed, SpanNorm has the lowest loss and SiameseNorm the next", text_of("docs/results.md"))
         at = {rate: values("text", SIAMESE, rate)[1] for rate in (0.01, 0.03)}
-        self.assertLess(at[0.03], 0.5 * values("text", "post", 0.01)[1])  # "At 3e-2 it still learns"
+        self.assertLess(at[0.03], 0.5 * values("text", "post", 0.01)[1])  # "At 3e-2 ... it still learns"
+        for better in (PRE, "span", "attn_res(block=3)"):
+            self.assertLess(values("text", better, 0.01)[1], at[0.03])
+
+    def test_text_with_fresh_seeds(self):
+        page, readme, faq = map(text_of, ("docs/results.md", "README.md", "docs/faq.md"))
+        found = {line["variant"]: {} for line in lines("text-seeds")}
+        for line in lines("text-seeds"):
+            found[line["variant"]][line["seed"]] = bits(line["val_loss"])
+        self.assertEqual({len(of) for of in found.values()}, {5})
+        self.assertEqual(sorted(found, key=lambda name: mean(found[name].values())),
+                         ["span", SIAMESE, "attn_res(block=3)", HYBRID, QKV, PRE, "post"])  # the order of the sentence
+        said = {}
+        for first, second in (("span", PRE), (SIAMESE, PRE), ("attn_res(block=3)", PRE), (HYBRID, PRE), (QKV, PRE), ("post", PRE),
+                              (SIAMESE, "span"), (HYBRID, QKV)):
+            paired = differences(found[first], found[second])
+            said[first, second] = f"{mean(paired):+.3f} ({interval(paired)[0]:+.3f} to {interval(paired)[1]:+.3f})"
+            self.assertIn(said[first, second], page, (first, second))
+        self.assertGreater(min(holm([student_p(differences(found[name], found[PRE])) for name in found if name != PRE])), 0.05)
+        low_high = said[SIAMESE, PRE].partition("(")[2].rstrip(")")
+        self.assertIn(f"-0.017 bits (95 % interval {low_high})", readme)
+        self.assertIn(f"-0.017 bits per byte with a 95 % interval from {low_high}", faq)
+        self.assertIn(f"needs {mean(found[PRE].values()):.3f} bits", readme)
+        self.assertIn(f"less Pre-Norm's {mean(found[PRE].values()):.3f}", page)
+        pairs = list(itertools.combinations(found, 2))
+        self.assertIn(f"varies by about {median(stdev(differences(found[a], found[b])) for a, b in pairs):.3f} from seed", page)
+        together = sorted(alike(found[a], found[b]) for a, b in pairs)
+        self.assertIn(f"go from {together[0]:.1f} to {together[-1]:.1f}, {median(together):.1f} in the middle", page)
+        share = -mean(differences(found[SIAMESE], found[PRE])) / mean(found[PRE].values())
+        self.assertIn(f"SiameseNorm's difference is {100 * share:.1f} % of the loss", page)
+
+    def test_optimizers(self):
+        page = text_of("docs/results.md")
+        of = {(scheme, name): values("optimizers-seeds", f"{scheme}, name={name}", 0.01) for scheme in (PRE, SIAMESE) for name in ("adamw", "muon")}
+        gains = {name: differences(of[SIAMESE, name], of[PRE, name]) for name in ("adamw", "muon")}
+        changed = [muon - adamw for muon, adamw in zip(gains["muon"], gains["adamw"], strict=True)]
+        for paired in (*gains.values(), changed, *(differences(of[scheme, "muon"], of[scheme, "adamw"]) for scheme in (PRE, SIAMESE))):
+            self.assertEqual(len(paired), 5)
+            low, high = interval(paired)
+            self.assertIn(f"{mean(paired):+.3f} ({low:+.3f} to {high:+.3f})", page)
+        (low, high), (least, most) = (interval(gains[name]) for name in ("adamw", "muon"))
+        self.assertIn(f"lower by {-mean(gains['adamw']):.3f} (95 % interval {-high:.3f} to {-low:.3f}) when AdamW trains", page)
+        self.assertIn(f"by {-mean(gains['muon']):.3f} ({-most:.3f} to {-least:.3f}), when [Muon]", page)
+        trained_again = {(line["variant"].removesuffix(", name=adamw"), line["lr"], line["seed"]): line["val_loss"]
+                         for line in lines("optimizers") if "adamw" in line["variant"]}
+        self.assertEqual(trained_again, {key: loss for line in lines("stability") for key, loss in
+                                         [((line["variant"], line["lr"], line["seed"]), line["val_loss"])] if key in trained_again})
 
     def test_families_in_bfloat16(self):
         page = text_of("docs/results.md")
