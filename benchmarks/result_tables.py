@@ -88,6 +88,8 @@ class Question:
 
 QUESTIONS = [
     Question("[English text](#text), bits per byte", "text-seeds", "searched, then fresh seeds", bits=True, seeds=5),
+    Question("[English text](#48-blocks), 48 blocks, bits per byte", "text-depth", "searched with these seeds", bits=True),
+    Question("[photographs of clothes](#photographs), vision", "images-seeds", "searched, then fresh seeds", seeds=5),
     Question("[arithmetic](#optimizers), 12 blocks", "optimizers-seeds", "searched, then fresh seeds", names="{}, name=adamw", seeds=5),
     Question("[the same by Muon](#optimizers) instead of AdamW", "optimizers-seeds", "searched, then fresh seeds", names="{}, name=muon",
              seeds=5),

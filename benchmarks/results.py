@@ -141,7 +141,8 @@ def filled(printed: str, prices: dict[tuple[str, str], float]) -> str:
     runs, recorded = counted(printed)
     known = "" if recorded == runs else f"Recorded: {recorded} of {runs} runs; the sweep trains the others.\n"
     text = "\n".join(line for line in printed.splitlines()[1:] if not line.startswith("report: ")).strip()
-    table = with_adjusted(without_speeds(text), prices) + "\n" if text else ""
+    of_images = "top-1" in text  # prices are those of language models
+    table = with_adjusted(without_speeds(text), {} if of_images else prices) + "\n" if text else ""
     return "\n" + "\n".join(filter(None, [known, table])) + "\n"
 
 

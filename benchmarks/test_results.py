@@ -56,6 +56,12 @@ class Results(unittest.TestCase):
         with self.assertRaises(results.Failure):
             results.filled("nothing\n", {})
 
+    def test_the_price_of_a_language_model_is_not_charged_to_one_of_images(self):
+        counts = "2 runs: 2 recorded, 0 ended here, 0 to do\n"
+        table = "| variant | {} |\n|---|---:|\n| pre | 1 |\n\n| variant | training |\n|---|---:|\n| pre | |\n| siamese | 1.26x |\n"
+        self.assertIn("1.20x", results.filled(counts + table.format("accuracy"), {("siamese", "pre"): 1.05}))
+        self.assertNotIn("adjusted", results.filled(counts + table.format("top-1"), {("siamese", "pre"): 1.05}))
+
     def test_training_is_charged_with_the_price_of_a_step(self):
         table = """\
 | variant                 | training |

@@ -195,6 +195,17 @@ class Sentences(unittest.TestCase):
         self.assertEqual(trained_again, {key: loss for line in lines("stability") for key, loss in
                                          [((line["variant"], line["lr"], line["seed"]), line["val_loss"])] if key in trained_again})
 
+    def test_photographs(self):
+        at = {(line["variant"], line["lr"]): (line["val_loss"], 100 * line["measures"]["top1"]) for line in lines("images")}
+        best = {name: min(both for (of, _), both in at.items() if of == name) for name, _ in at}
+        self.assertEqual(sorted(best, key=best.__getitem__), ["post", SIAMESE, PRE, "attn_res(block=3)"])
+        page = text_of("docs/results.md")
+        for name, said in (("post", "({:.3f}, top-1 {:.1f} %)"), (SIAMESE, "({:.3f}, {:.1f} %)"), (PRE, "({:.3f}, {:.1f} %)"),
+                           ("attn_res(block=3)", "({:.3f}, {:.1f} %)")):
+            self.assertIn(said.format(*best[name]), page, name)
+        self.assertIn("({:.3f}; Pre-Norm {:.3f}, Attention Residuals {:.3f})".format(
+            *(at[name, 0.01][0] for name in (SIAMESE, PRE, "attn_res(block=3)"))), page)
+
     def test_families_in_bfloat16(self):
         page = text_of("docs/results.md")
         for family, rate, digits in (("vit", 0.001, 4), ("dit", 0.001, 4), ("moe", 0.005, 3)):
