@@ -137,10 +137,12 @@ def counted(printed: str) -> tuple[int, int]:
 
 
 def filled(printed: str, prices: dict[tuple[str, str], float]) -> str:
-    """A block, of what the command printed."""
+    """A block, of what the command printed; of a sweep that is recorded in part without its comparisons."""
     runs, recorded = counted(printed)
     known = "" if recorded == runs else f"Recorded: {recorded} of {runs} runs; the sweep trains the others.\n"
     text = "\n".join(line for line in printed.splitlines()[1:] if not line.startswith("report: ")).strip()
+    if recorded != runs:  # who looks at verdicts before the last seed decides by luck when to stop
+        text = text.partition("\nEach variant")[0].strip()
     of_images = "top-1" in text  # prices are those of language models
     table = with_adjusted(without_speeds(text), {} if of_images else prices) + "\n" if text else ""
     return "\n" + "\n".join(filter(None, [known, table])) + "\n"

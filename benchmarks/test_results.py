@@ -49,6 +49,9 @@ class Results(unittest.TestCase):
         self.assertEqual(
             results.filled(counts + TABLE + "\nreport: x/report.html\n", {}),
             "\nRecorded: 3 of 27 runs; the sweep trains the others.\n\n" + results.without_speeds(TABLE) + "\n\n")
+        compared = TABLE.replace("\n\n| variant | training", "\n\nEach variant against pre, seed by seed:\n\n| variant | training")
+        self.assertNotIn("training", results.filled(counts + compared + "\nreport: x/report.html\n", {}))
+        self.assertIn("training", results.filled(counts.replace(" 3 recorded", " 27 recorded") + compared, {}))
         self.assertEqual(results.filled("27 runs: 0 recorded, 0 ended here, 27 to do\nreport: x\n", {}),
                          "\nRecorded: 0 of 27 runs; the sweep trains the others.\n\n")
         whole = results.filled("3 runs: 3 recorded, 0 ended here, 0 to do\n" + TABLE + "\nreport: x\n", {})
