@@ -53,7 +53,10 @@ std::string resolution_sentence(const FamilyComparison& comparison) {
     if (std::isfinite(difference.p)) ++tests;
     seeds = std::max(seeds, difference.n);
   }
-  if (tests == 0) return "What is noise is not known: that takes two seeds that both variants finished.";
+  if (tests == 0) {
+    return fmt::format("What is noise against {} is not known: that takes two seeds that both variants finished.",
+                       comparison.variants.front().variant);
+  }
   const auto n = static_cast<double>(seeds);
   const double least = student_quantile(kNoiseLevel / static_cast<double>(tests), n - 1) / std::sqrt(n);
   if (tests == 1) {
@@ -103,7 +106,7 @@ std::string comparison_markdown(const FamilyComparison& comparison, const std::v
   text += markdown_table({"variant", "best lr", "val loss", "difference", "95 % interval", "seeds", "p (Holm)",
                           "verdict", "training", "time"},
                          rows);
-  text += fmt::format("\n{}\n", resolution_sentence(comparison));
+  text += fmt::format("\n{}\n", name_cell(resolution_sentence(comparison)));
   if (const std::string pairs = pairs_sentence(comparison); !pairs.empty()) text += name_cell(pairs) + "\n";
   const bool at_an_end = std::any_of(comparison.variants.begin(), comparison.variants.end(), [](const auto& variant) {
     return variant.place == RatePlace::lowest || variant.place == RatePlace::highest;

@@ -201,9 +201,21 @@ TEST(Comparison, OneSeedSaysNothingOfNoise) {
   const auto groups = group_results(runs);
   const std::string text = summary_markdown(groups, compare_variants(runs, groups));
   EXPECT_NE(text.find("one seed"), std::string::npos) << text;
-  EXPECT_NE(text.find("What is noise is not known"), std::string::npos) << text;
+  EXPECT_NE(text.find("What is noise against pre is not known"), std::string::npos) << text;
   EXPECT_EQ(text.find("pairs of variants"), std::string::npos) << text;
   EXPECT_EQ(text.find("all are within noise"), std::string::npos) << text;
+}
+
+TEST(Comparison, AReferenceOfOneSeedSpeaksForItselfOnly) {
+  std::vector<RunRecord> runs{finished("pre", 0.01, 1, 1)};
+  for (int64_t seed = 1; seed <= 3; ++seed) {
+    runs.push_back(finished("post", 0.01, seed, 2 + 0.1 * static_cast<double>(seed)));
+    runs.push_back(finished("span", 0.01, seed, 1.5 + 0.101 * static_cast<double>(seed)));
+  }
+  const auto groups = group_results(runs);
+  const std::string text = summary_markdown(groups, compare_variants(runs, groups));
+  EXPECT_NE(text.find("What is noise against pre is not known"), std::string::npos) << text;
+  EXPECT_NE(text.find("The difference is beyond noise: span is below post."), std::string::npos) << text;
 }
 
 TEST(Comparison, AsJson) {
