@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "tests/io/jpeg_sample.h"
+#include "tests/io/megatron_sample.h"
+#include "tests/io/packed_sample.h"
 
 #include "siamese/io/png.h"
 #include "siamese/io/safetensors.h"
@@ -81,6 +83,18 @@ void put_tokens(Seeds& seeds) {
     for (const char* descr : {"<u8", "<i8"}) seeds.put("token_file", head + npy(descr, "(1,)", four, 1));
     for (const char* descr : {"|u1", "|i1"}) seeds.put("token_file", head + npy(descr, "(8,)", four, 1));
     for (const char* descr : {"<u4", "<i4"}) seeds.put("token_file", head + npy(descr, "(2,)", four, 2));
+  }
+}
+
+void put_packed(Seeds& seeds) {
+  std::string text;
+  for (int i = 0; i < 40; ++i) text += "a line that repeats\n" + std::to_string(i * i);
+  for (const std::string& packed : {text, io::gzip_sample(text), io::zstd_sample(text)}) {
+    seeds.put("compressed", packed);
+    seeds.put("compressed", packed + packed);
+  }
+  for (const auto& [type, width] : {std::pair{1, 1}, {4, 4}, {8, 2}}) {
+    seeds.put("megatron_index", io::megatron_index(static_cast<uint8_t>(type), {3, 0, 4}, static_cast<size_t>(width)));
   }
 }
 
@@ -201,6 +215,7 @@ int main(int argc, char** argv) {
   Seeds seeds(argv[1]);
   put_tensors(seeds);
   put_tokens(seeds);
+  put_packed(seeds);
   put_llama2c(seeds);
   put_requests(seeds);
   put_arrays(seeds);

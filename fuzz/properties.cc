@@ -5,10 +5,12 @@ namespace siamese::fuzz {
 const std::vector<Property>& properties() {
   static const std::vector<Property> all{{"cifar", check_cifar},
                                          {"completion_request", check_completion_request},
+                                         {"compressed", check_compressed},
                                          {"idx", check_idx},
                                          {"jpeg", check_jpeg},
                                          {"json_lines", check_json_lines},
                                          {"llama2c", check_llama2c},
+                                         {"megatron_index", check_megatron_index},
                                          {"npy", check_npy},
                                          {"override", check_override},
                                          {"png", check_png},

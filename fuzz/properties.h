@@ -15,10 +15,12 @@ using Bytes = std::span<const std::byte>;
 
 void check_cifar(Bytes bytes);               // the first byte says which kind
 void check_completion_request(Bytes bytes);  // the body of a POST to `siamese serve`
+void check_compressed(Bytes bytes);          // text, plain or packed by gzip or zstd
 void check_idx(Bytes bytes);                 //
 void check_jpeg(Bytes bytes);                //
 void check_json_lines(Bytes bytes);          //
 void check_llama2c(Bytes bytes);             // a model of llama2.c
+void check_megatron_index(Bytes bytes);      // NAME.idx beside NAME.bin
 void check_npy(Bytes bytes);                 //
 void check_override(Bytes bytes);            // "key=value" of the command line
 void check_png(Bytes bytes);             // as it is, and with its checksums mended, or few mutations would pass them

@@ -36,6 +36,8 @@ std::string nearest_match(std::string_view text, const std::vector<std::string>&
   std::string best;
   size_t best_distance = std::max<size_t>(2, text.size() / 2) + 1;
   for (const auto& candidate : candidates) {
+    // No less than the lengths differ by: a stranger's name of a megabyte is not worth the letters.
+    if (std::max(text.size(), candidate.size()) - std::min(text.size(), candidate.size()) >= best_distance) continue;
     const size_t distance = edit_distance(text, candidate);
     if (distance < best_distance) {
       best_distance = distance;

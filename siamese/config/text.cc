@@ -64,17 +64,17 @@ void refuse_unknown_key(const Value& map, const std::string& section, const std:
   const Value& child = *map.find(key);
   const std::string place = child.where.empty() ? "" : child.where + ": ";
   const std::string before = section.empty() ? "" : section + ".";
+  const std::string name = place + before + shown(key);
   if (follows_a_comma(key, map)) {
-    throw UsageError(place + before + key +
-                     ": unknown key (a comma inside { } ends the value: put the scheme in quotes)");
+    throw UsageError(name + ": unknown key (a comma inside { } ends the value: put the scheme in quotes)");
   }
   const std::string proposed = written == Written::alone ? "" : before;
   if (const Texts leaves = flatten(child); child.is_map() && leaves.size() == 1) {
     if (const std::string inner = nearest_inner(key, leaves.front().first, known); !inner.empty()) {
-      throw UsageError(place + before + key + "." + leaves.front().first + ": unknown key" + hint(proposed, {inner}));
+      throw UsageError(name + "." + shown(leaves.front().first) + ": unknown key" + hint(proposed, {inner}));
     }
   }
-  throw UsageError(place + before + key + ": unknown key" + key_hint(proposed, key, known));
+  throw UsageError(name + ": unknown key" + key_hint(proposed, key, known));
 }
 
 void check_text(std::string_view text, const std::string& source) {

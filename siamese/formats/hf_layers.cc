@@ -1,6 +1,7 @@
 #include "siamese/formats/hf_layers.h"
 
 #include <algorithm>
+#include <vector>
 
 #include <nlohmann/json.hpp>
 
@@ -15,17 +16,16 @@ using nlohmann::json;
 constexpr const char* kSliding = "sliding_attention";
 constexpr const char* kFull = "full_attention";
 
-// The shortest text that gives these letters when it is repeated.
+// The shortest text that gives these letters when it is repeated, in one pass: what is left of them without the longest
+// beginning that is also their end (the last one may be cut).
 std::string pattern_of(const std::string& letters) {
-  size_t length = 1;
-  const auto repeats = [&] {
-    for (size_t i = length; i < letters.size(); ++i) {
-      if (letters[i] != letters[i - length]) return false;
-    }
-    return true;
-  };
-  while (!repeats()) ++length;
-  return letters.substr(0, length);
+  std::vector<size_t> border(letters.size(), 0);  // of the letters up to here
+  for (size_t i = 1; i < letters.size(); ++i) {
+    size_t length = border[i - 1];
+    while (length > 0 && letters[i] != letters[length]) length = border[length - 1];
+    border[i] = letters[i] == letters[length] ? length + 1 : 0;
+  }
+  return letters.substr(0, letters.size() - border.back());
 }
 
 // A letter for each block.

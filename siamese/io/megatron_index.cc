@@ -21,14 +21,18 @@ constexpr size_t kIndexHeaderBytes = 34;
 
 std::filesystem::path index_of(std::filesystem::path tokens) { return tokens.replace_extension(".idx"); }
 
-bool begins_right(const MappedFile& file) {
-  return file.size() >= kIndexMagic.size() && std::memcmp(file.data(), kIndexMagic.data(), kIndexMagic.size()) == 0;
+using Bytes = std::span<const std::byte>;
+
+Bytes bytes_of(const MappedFile& file) { return {reinterpret_cast<const std::byte*>(file.data()), file.size()}; }
+
+bool begins_right(Bytes bytes) {
+  return bytes.size() >= kIndexMagic.size() && std::memcmp(bytes.data(), kIndexMagic.data(), kIndexMagic.size()) == 0;
 }
 
 template <class T>
-T load(const MappedFile& file, size_t at) {
+T load(Bytes bytes, size_t at) {
   T value;
-  std::memcpy(&value, file.data() + at, sizeof value);
+  std::memcpy(&value, bytes.data() + at, sizeof value);
   return value;
 }
 
@@ -56,25 +60,22 @@ DType dtype_of(unsigned code, const std::string& name) {
 
 bool has_megatron_index(const std::filesystem::path& tokens) {
   const auto path = index_of(tokens);
-  return is_file(path) && begins_right(MappedFile(path));
+  return is_file(path) && begins_right(bytes_of(MappedFile(path)));
 }
 
-MegatronIndex read_megatron_index(const std::filesystem::path& tokens) {
-  const auto path = index_of(tokens);
-  const std::string name = path.string();
-  const MappedFile file(path);
-  if (!begins_right(file) || file.size() < kIndexHeaderBytes) {
+MegatronIndex parse_megatron_index(Bytes bytes, const std::string& name) {
+  if (!begins_right(bytes) || bytes.size() < kIndexHeaderBytes) {
     throw DataError(fmt::format("{}: expected a Megatron index (MMIDIDX)", name));
   }
-  if (const auto version = load<uint64_t>(file, kVersionAt); version != 1) {
+  if (const auto version = load<uint64_t>(bytes, kVersionAt); version != 1) {
     throw DataError(fmt::format("{}: the version at byte {}: expected 1, got {}", name, kVersionAt, version));
   }
   MegatronIndex index;
-  index.dtype = dtype_of(load<uint8_t>(file, kTypeAt), name);
-  index.sequences = load<uint64_t>(file, kSequencesAt);
-  const auto documents = load<uint64_t>(file, kDocumentsAt);
+  index.dtype = dtype_of(load<uint8_t>(bytes, kTypeAt), name);
+  index.sequences = load<uint64_t>(bytes, kSequencesAt);
+  const auto documents = load<uint64_t>(bytes, kDocumentsAt);
   constexpr uint64_t kPerSequence = sizeof(int32_t) + sizeof(int64_t);
-  const uint64_t body = file.size() - kIndexHeaderBytes;
+  const uint64_t body = bytes.size() - kIndexHeaderBytes;
   if (index.sequences > body / kPerSequence || documents > body / sizeof(int64_t) ||
       index.sequences * kPerSequence + documents * sizeof(int64_t) != body) {
     throw DataError(fmt::format("{}: counts {} sequences and {} documents, but {} bytes follow its header", name,
@@ -82,8 +83,8 @@ MegatronIndex read_megatron_index(const std::filesystem::path& tokens) {
   }
   const size_t offsets_at = kIndexHeaderBytes + index.sequences * sizeof(int32_t);
   for (uint64_t i = 0; i < index.sequences; ++i) {
-    const auto length = load<int32_t>(file, kIndexHeaderBytes + i * sizeof(int32_t));
-    const auto offset = load<int64_t>(file, offsets_at + i * sizeof(int64_t));
+    const auto length = load<int32_t>(bytes, kIndexHeaderBytes + i * sizeof(int32_t));
+    const auto offset = load<int64_t>(bytes, offsets_at + i * sizeof(int64_t));
     if (length < 0 || offset < 0 || static_cast<uint64_t>(offset) != index.tokens * dtype_size(index.dtype)) {
       throw DataError(fmt::format("{}: sequence {} of length {} begins at byte {}: expected {}", name, i, length,
                                   offset, index.tokens * dtype_size(index.dtype)));
@@ -91,6 +92,12 @@ MegatronIndex read_megatron_index(const std::filesystem::path& tokens) {
     index.tokens += static_cast<uint64_t>(length);
   }
   return index;
+}
+
+MegatronIndex read_megatron_index(const std::filesystem::path& tokens) {
+  const auto path = index_of(tokens);
+  const MappedFile file(path);
+  return parse_megatron_index(bytes_of(file), path.string());
 }
 
 }  // namespace siamese::io

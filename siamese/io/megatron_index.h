@@ -4,8 +4,11 @@
 // The tokens of NAME.bin are read one after the other, as the sequences lie there.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <span>
+#include <string>
 
 #include "siamese/io/dtype.h"
 
@@ -19,6 +22,9 @@ struct MegatronIndex {
 
 // Whether NAME.idx stands beside `tokens` and begins as such an index.
 bool has_megatron_index(const std::filesystem::path& tokens);
+
+// Of the bytes of NAME.idx, which errors call `name`.
+MegatronIndex parse_megatron_index(std::span<const std::byte> bytes, const std::string& name);
 
 // DataError naming NAME.idx when it is missing, damaged, or its sequences do not follow one another without a gap.
 MegatronIndex read_megatron_index(const std::filesystem::path& tokens);

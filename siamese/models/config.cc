@@ -2,6 +2,7 @@
 
 #include "siamese/base/check.h"
 #include "siamese/config/fields.h"
+#include "siamese/io/message.h"
 #include "siamese/models/rope_scaling.h"
 #include "siamese/residual/registry.h"
 
@@ -41,8 +42,8 @@ void check_ranges(const ModelConfig& config) {
   require_size_or_0("window", config.window, int64_t{1} << 24);
   const std::string& pattern = config.window_pattern;
   if (pattern.empty() || pattern.size() > 4096 || pattern.find_first_not_of("SF") != std::string::npos) {
-    throw UsageError("model.window_pattern: expected letters S (a window) and F (full), as SSSF, got '" + pattern +
-                     "'");
+    throw UsageError("model.window_pattern: expected letters S (a window) and F (full), as SSSF, got " +
+                     io::in_quotes(pattern));
   }
   require_size_or_0("depth_attention_stride", config.depth_attention_stride, 4096);
   require_size_or_0("depth_attention_recent", config.depth_attention_recent, 4096);

@@ -5,6 +5,7 @@
 
 #include "siamese/base/check.h"
 #include "siamese/config/fields.h"
+#include "siamese/io/message.h"
 #include "siamese/residual/scheme_text.h"
 
 namespace siamese::models {
@@ -35,7 +36,7 @@ void visit_arguments(Scaling& scaling, Visit&& visit) {
 
 void check(const RopeScaling& scaling, const std::string& text) {
   const auto require = [&](bool ok, const std::string& expected) {
-    if (!ok) wrong(expected, "'" + text + "'");
+    if (!ok) wrong(expected, io::in_quotes(text));
   };
   require(scaling.factor >= 1 && scaling.factor <= 1e6, "a factor from 1 to 1e6");
   require(scaling.context >= 1 && scaling.context <= int64_t{1} << 24, "a context from 1 to 16777216");
@@ -53,10 +54,10 @@ RopeScaling rope_scaling_of(const std::string& text) {
   try {
     parsed = residual::parse_scheme_text(text);
   } catch (const UsageError&) {
-    wrong("none, llama3(factor=8, context=8192) or yarn(factor=8, context=8192)", "'" + text + "'");
+    wrong("none, llama3(factor=8, context=8192) or yarn(factor=8, context=8192)", io::in_quotes(text));
   }
   const auto kind = enum_from_text<RopeScalingKind>(parsed.name);
-  if (!kind) wrong("none, llama3(...) or yarn(...)", "'" + text + "'");
+  if (!kind) wrong("none, llama3(...) or yarn(...)", io::in_quotes(text));
   scaling.kind = *kind;
   for (const auto& [key, value] : parsed.arguments.entries) {
     bool known = false;
@@ -67,7 +68,7 @@ RopeScaling rope_scaling_of(const std::string& text) {
         known = true;
       });
     }
-    if (!known) wrong("arguments of " + parsed.name, "'" + key + "' in '" + text + "'");
+    if (!known) wrong("arguments of " + parsed.name, io::in_quotes(key) + " in " + io::in_quotes(text));
   }
   check(scaling, text);
   return scaling;

@@ -5,6 +5,8 @@
 #include <stdexcept>
 
 #include "tests/hostile/support.h"
+#include "tests/io/megatron_sample.h"
+#include "tests/io/packed_sample.h"
 
 #include "siamese/base/check.h"
 #include "siamese/io/llama2c.h"
@@ -35,6 +37,39 @@ TEST(HostileSafetensors, DamagedFiles) {
       safetensors(R"({"__metadata__":{"k":"v"},"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},)"
                   R"("b":{"dtype":"U8","shape":[],"data_offsets":[8,9]}} )",
                   "123456789"));
+}
+
+TEST(HostileMegatronIndex, DamagedFiles) {
+  expect_holds_when_damaged(fuzz::check_megatron_index, io::megatron_index(8, {3, 0, 4}, 2));
+}
+
+TEST(HostileMegatronIndex, Counts) {
+  constexpr size_t kSequencesAt = 18, kDocumentsAt = 26;
+  const std::string whole = io::megatron_index(4, {1, 2}, 4);
+  for (const uint64_t count : {uint64_t{0}, uint64_t{1}, uint64_t{5}, uint64_t{1} << 61, UINT64_MAX / 12, UINT64_MAX}) {
+    for (const uint64_t documents : {uint64_t{0}, uint64_t{3}, uint64_t{1} << 61, UINT64_MAX / 8 + 1, UINT64_MAX}) {
+      std::string changed = whole;
+      changed.replace(kSequencesAt, 8, number(count)).replace(kDocumentsAt, 8, number(documents));
+      expect_holds(fuzz::check_megatron_index, changed);
+    }
+  }
+}
+
+TEST(HostileCompressed, DamagedFiles) {
+  const std::string text = repeated("a line that repeats\n", 20) + "and an end";
+  for (const std::string& whole : {text.substr(0, 50), io::gzip_sample(text), io::zstd_sample(text)}) {
+    expect_holds_when_damaged(fuzz::check_compressed, whole);
+    expect_holds_when_damaged(fuzz::check_compressed, whole + whole);
+  }
+}
+
+// A few kilobytes that stand for a gigabyte, and a frame that asks for a window of two: memory stays what a block needs
+// (the limit of this test on one allocation is 256 MB).
+TEST(HostileCompressed, ALittleThatStandsForALot) {
+  const std::string zeros(size_t{64} << 20, '\0');
+  expect_holds(fuzz::check_compressed, io::gzip_sample(zeros));
+  expect_holds(fuzz::check_compressed, repeated(io::zstd_sample(zeros), 16));
+  expect_holds(fuzz::check_compressed, std::string("\x28\xB5\x2F\xFD\x00\xA8\x01\x00\x00", 9));  // window 2^31
 }
 
 std::string llama2c(const std::vector<int32_t>& header, size_t floats) {

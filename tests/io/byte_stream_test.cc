@@ -1,8 +1,7 @@
 #include "siamese/io/byte_stream.h"
 
+#include "tests/io/packed_sample.h"
 #include "tests/io/support.h"
-#include <zlib.h>
-#include <zstd.h>
 
 #include "siamese/io/line_reader.h"
 
@@ -10,26 +9,6 @@ namespace siamese::io {
 namespace {
 
 using ByteStreams = InFolder;
-
-std::string gzip(const std::string& text) {
-  z_stream state{};
-  deflateInit2(&state, 6, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY);
-  std::string out(text.size() + 1000, '\0');
-  state.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(text.data()));
-  state.avail_in = static_cast<uInt>(text.size());
-  state.next_out = reinterpret_cast<Bytef*>(out.data());
-  state.avail_out = static_cast<uInt>(out.size());
-  deflate(&state, Z_FINISH);
-  out.resize(state.total_out);
-  deflateEnd(&state);
-  return out;
-}
-
-std::string zstd(const std::string& text) {
-  std::string out(ZSTD_compressBound(text.size()), '\0');
-  out.resize(ZSTD_compress(out.data(), out.size(), text.data(), text.size(), 3));
-  return out;
-}
 
 std::string all_of(const std::filesystem::path& path) {
   const auto stream = open_bytes(path);
@@ -47,19 +26,19 @@ std::string noise(size_t bytes) {
 TEST_F(ByteStreams, PlainGzipAndZstdAreTheSame) {
   for (const std::string& text : {std::string(), std::string("a"), std::string(1 << 20, 'x'), noise(1 << 20)}) {
     EXPECT_EQ(all_of(put("plain", text)), text);
-    EXPECT_EQ(all_of(put("a.gz", gzip(text))), text);
-    EXPECT_EQ(all_of(put("a.zst", zstd(text))), text);
+    EXPECT_EQ(all_of(put("a.gz", gzip_sample(text))), text);
+    EXPECT_EQ(all_of(put("a.zst", zstd_sample(text))), text);
   }
 }
 
 TEST_F(ByteStreams, SeveralInOneFile) {
-  EXPECT_EQ(all_of(put("a.gz", gzip("one ") + gzip("") + gzip("two"))), "one two");
-  EXPECT_EQ(all_of(put("a.zst", zstd("one ") + zstd("two"))), "one two");
+  EXPECT_EQ(all_of(put("a.gz", gzip_sample("one ") + gzip_sample("") + gzip_sample("two"))), "one two");
+  EXPECT_EQ(all_of(put("a.zst", zstd_sample("one ") + zstd_sample("two"))), "one two");
 }
 
 TEST_F(ByteStreams, DamagedFilesAreRefused) {
   const std::string text = noise(100'000);
-  for (const std::string& whole : {gzip(text), zstd(text)}) {
+  for (const std::string& whole : {gzip_sample(text), zstd_sample(text)}) {
     const auto cut = put("cut", whole.substr(0, whole.size() - 5));
     expect_error<DataError>([&] { all_of(cut); }, {cut.string(), "damaged", "too early"});
     std::string changed = whole;
@@ -71,7 +50,7 @@ TEST_F(ByteStreams, DamagedFilesAreRefused) {
     } catch (const DataError&) {
     }
   }
-  const auto after = put("after.gz", gzip("text") + "no gzip");
+  const auto after = put("after.gz", gzip_sample("text") + "no gzip");
   expect_error<DataError>([&] { all_of(after); }, {after.string(), "damaged"});
 }
 
