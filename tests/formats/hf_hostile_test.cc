@@ -4,10 +4,10 @@
 #include <limits>
 
 #include "fuzz/contract.h"
-#include "siamese/formats/hf_config.h"
-
 #include "tests/formats/support.h"
 #include <nlohmann/json.hpp>
+
+#include "siamese/formats/hf_config.h"
 
 namespace siamese::formats {
 namespace {
@@ -28,9 +28,9 @@ const std::vector<json> kNumbers = {0,
 
 std::vector<json> values() {
   std::vector<json> all = kNumbers;
-  for (const char* text : {"null", "true", "\"\"", "\"a\\nb\\u0000\"", "[]", "[0]", "[[], {}]", "{}", R"({"a": {"b": []}})",
-                           R"({"rope_type": "yarn"})", R"({"rope_type": "llama3", "factor": -1})",
-                           R"(["sliding_attention", "full_attention"])"}) {
+  for (const char* text : {"null", "true", "\"\"", "\"a\\nb\\u0000\"", "[]", "[0]", "[[], {}]", "{}",
+                           R"({"a": {"b": []}})", R"({"rope_type": "yarn"})",
+                           R"({"rope_type": "llama3", "factor": -1})", R"(["sliding_attention", "full_attention"])"}) {
     all.push_back(json::parse(text));
   }
   all.push_back(std::string(5000, 'x'));
@@ -101,7 +101,8 @@ TEST(HostileHfConfig, AnyValueOfAnyKey) {
 
 TEST(HostileHfConfig, AnyKey) {
   for (const auto& [layout, object] : good_files()) {
-    for (const std::string& key : {std::string(), std::string(5000, 'k'), std::string("a\nb\0", 4), std::string("model")}) {
+    for (const std::string& key :
+         {std::string(), std::string(5000, 'k'), std::string("a\nb\0", 4), std::string("model")}) {
       for (const json& value : {json(1), json::object({{key, key}})}) {
         json changed = object;
         changed[key] = value;
@@ -128,7 +129,8 @@ TEST(HostileHfConfig, AnyTwoSizes) {
             json changed = object;
             changed[first] = value;
             changed[second] = other;
-            expect_read_or_refused(layout, changed, first + " = " + value.dump() + ", " + second + " = " + other.dump());
+            expect_read_or_refused(layout, changed,
+                                   first + " = " + value.dump() + ", " + second + " = " + other.dump());
           }
         }
       }
