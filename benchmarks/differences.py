@@ -52,6 +52,9 @@ PLOTS = {  # by the name of the record
         {"pre": "Pre-Norm", "span": "SpanNorm", "siamese": "SiameseNorm", "siamese(x=hybrid)": "SiameseNorm, hybrid form",
          "pre, attention_norm=qkv": "Pre-Norm with q/k/v norms", "attn_res(block=3)": "Attention Residuals", "post": "Post-Norm"},
         seeds=5, what="bits per byte", scale=bits),
+    "images-seeds": Plot(
+        "images-seeds.svg", "Fashion-MNIST, vision Transformer of 12 blocks",
+        {"pre": "Pre-Norm", "post": "Post-Norm", "siamese": "SiameseNorm", "attn_res(block=3)": "Attention Residuals"}, seeds=5),
 }
 
 
@@ -94,7 +97,7 @@ def draw(plot: Plot, shown: list[Row]) -> str:
         parts.append(f'<text x="{x:.1f}" y="{bottom + 18}" text-anchor="middle">{"+" if tick > 0 else ""}{number(tick)}</text>')
     for index, row in enumerate(shown):
         parts += draw_row(row, TOP + ROW * (index + 0.5), sx)
-    parts.append(f'<text x="{LEFT}" y="{height - 8}">difference in {escape(plot.what)} at the best rate of each; bar: 95 % interval of '
+    parts.append(f'<text x="{(LEFT + RIGHT) / 2}" y="{height - 8}" text-anchor="middle">difference in {escape(plot.what)} at the best rate of each; bar: 95 % interval of '
                  f'{plot.seeds} seeds; small: seeds</text>')
     body = "\n  ".join(parts)
     return (f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" role="img" aria-labelledby="title">\n'

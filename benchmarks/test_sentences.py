@@ -115,7 +115,11 @@ class Sentences(unittest.TestCase):
         self.assertIn("within noise of Pre-Norm on either (on arithmetic {:.2f} to {:+.2f})".format(*best[1]), faq)
         self.assertIn("interval of the difference {:.3f} to {:+.3f}".format(*best[2]), faq)
         vit = interval(differences(*(values("families", f"vit-micro, {of}", 0.001) for of in (SIAMESE, PRE))))
-        self.assertIn("a small vision Transformer ({:.2f} to {:.2f})".format(*vit), faq)
+        self.assertIn("a small vision Transformer on drawn shapes ({:.2f} to {:.2f})".format(*vit), faq)
+        low_high = interval(differences(values("depth", "siamese, 4 blocks", 0.003), values("depth", "pre, 4 blocks", 0.003)))
+        self.assertIn("on arithmetic with 4 blocks ({:.2f} to {:.2f})".format(*low_high), faq)
+        low_high = interval(differences(values("images-seeds", SIAMESE, 0.003), values("images-seeds", PRE, 0.001)))
+        self.assertIn("on photographs of clothes ({:.3f} to {:.3f})".format(*low_high), faq)
         self.assertIn(f"lower by 0.231 (95 % interval {-vit[1]:.3f} to {-vit[0]:.3f})", reproduce)
         dit = interval(differences(*(values("families", f"dit-micro, {of}", 0.001) for of in (PRE, SIAMESE))))
         self.assertIn("by 0.0007 in the mean ({:.4f} to {:.4f}; p 0.046 alone".format(*dit), text_of("docs/results.md"))
@@ -205,6 +209,35 @@ class Sentences(unittest.TestCase):
             self.assertIn(said.format(*best[name]), page, name)
         self.assertIn("({:.3f}; Pre-Norm {:.3f}, Attention Residuals {:.3f})".format(
             *(at[name, 0.01][0] for name in (SIAMESE, PRE, "attn_res(block=3)"))), page)
+
+    def test_photographs_with_fresh_seeds(self):
+        page, readme = map(text_of, ("docs/results.md", "README.md"))
+        rates = {line["variant"]: line["lr"] for line in lines("images-seeds")}
+        loss = {name: values("images-seeds", name, rate) for name, rate in rates.items()}
+        top1 = {name: values("images-seeds", name, rate, lambda line: 100 * line["measures"]["top1"]) for name, rate in rates.items()}
+        self.assertEqual({len(of) for of in loss.values()}, {5})
+        self.assertEqual(sorted(loss, key=lambda name: mean(loss[name].values())), ["post", SIAMESE, "attn_res(block=3)", PRE])
+        self.assertIn(f"less Pre-Norm's {mean(loss[PRE].values()):.3f} and top-1 of {mean(top1[PRE].values()):.1f} %", page)
+        for first, second in (("post", PRE), (SIAMESE, PRE), ("attn_res(block=3)", PRE), ("attn_res(block=3)", SIAMESE)):
+            paired = differences(loss[first], loss[second])
+            low, high = interval(paired)
+            self.assertIn(f"{mean(paired):+.3f} ({low:+.3f} to {high:+.3f})", page, (first, second))
+        for higher, lower, digits, of, said in ((SIAMESE, "post", 3, loss, "above it by"), (SIAMESE, "post", 3, loss, "lowest**, beyond noise of the three others: by"),
+                                        (PRE, "post", 3, loss, "below SiameseNorm and by"), (PRE, SIAMESE, 3, loss, "SiameseNorm is below Pre-Norm by"),
+                                        ("post", PRE, 1, top1, "top-1 higher by"), ("post", SIAMESE, 1, top1, "answers"), (SIAMESE, PRE, 1, top1, "top-1 higher by")):
+            paired = differences(of[higher], of[lower])
+            low, high = interval(paired)
+            points = " points" if of is top1 else ""
+            self.assertIn(f"{said} {mean(paired):.{digits}f}{points} ({low:.{digits}f} to {high:.{digits}f})", page)
+        tested = [name for name in loss if name != PRE]
+        corrected = dict(zip(tested, holm([student_p(differences(loss[name], loss[PRE])) for name in tested]), strict=True))
+        self.assertIn(f"p {corrected[SIAMESE]:.3f} corrected for three", page)
+        self.assertGreater(corrected["attn_res(block=3)"], 0.05)
+        pairs = list(itertools.combinations(loss, 2))
+        of_pairs = dict(zip(pairs, holm([student_p(differences(loss[a], loss[b])) for a, b in pairs]), strict=True))
+        self.assertLess(max(p for pair, p in of_pairs.items() if "post" in pair), 0.05)
+        low, high = interval(differences(loss["post"], loss[PRE]))
+        self.assertIn(f"by {-mean(differences(loss['post'], loss[PRE])):.3f} ({-high:.3f} to {-low:.3f}", readme)
 
     def test_families_in_bfloat16(self):
         page = text_of("docs/results.md")
