@@ -216,6 +216,28 @@ def depth(lines: list[dict]) -> str:
     return table(["SiameseNorm - Pre-Norm", *(f"{of} blocks" for of in blocks)], ["---"] * (1 + len(blocks)), rows)
 
 
+def text_depth(deep: list[dict], shallow: list[dict]) -> str:
+    """Bits per byte of each variant less Pre-Norm's, at the better rate of each, with 48 blocks and with 12, and how the seeds that
+    both have changed from one to the other. Nothing while a run is missing."""
+    named = {line["variant"] for line in deep}
+    seeds = {line["seed"] for line in deep}
+    runs = {(line["variant"], line["lr"], line["seed"]) for line in deep}
+    if not deep or len(runs) < len(named) * len({line["lr"] for line in deep}) * len(seeds):
+        return ""
+
+    def less_pre(lines: list[dict], variant: str) -> dict[int, float]:
+        own, pre = (at_best_rate(lines, name) for name in (variant, "pre"))
+        return {seed: (own[seed] - pre[seed]) / math.log(2) for seed in seeds & own.keys() & pre.keys()}
+
+    rows, nothing = [], dict.fromkeys(seeds, 0.0)
+    for variant in dict.fromkeys(line["variant"] for line in deep if line["variant"] != "pre"):
+        family = variant.split("(block=")[0]  # Attention Residuals have larger blocks with more layers
+        twin = next(line["variant"] for line in shallow if line["variant"].split("(block=")[0] == family)
+        at_48, at_12 = less_pre(deep, variant), less_pre(shallow, twin)
+        rows.append([family, difference(at_12, nothing, 3), difference(at_48, nothing, 3), difference(at_48, at_12, 3)])
+    return table(["less Pre-Norm, bits per byte", "12 blocks", "48 blocks", "change"], ["---", "---:", "---:", "---:"], rows)
+
+
 def first_losses(lines: list[dict]) -> str:
     """The training loss of each run's first step, which no update precedes: the same at every learning rate, or an error."""
     found: dict[str, dict[int, set[float]]] = {}
@@ -260,6 +282,7 @@ def made(name: str, old: str, counts: Counts) -> str:
               "first-losses": lambda: first_losses(recorded("upcycle")), "summary": lambda: summary(recorded),
               "sensitivity": lambda: sensitivity({"English text, 1e-3 to 1e-2": recorded("text"),
                                                   "arithmetic, 3e-3 to 3e-2": recorded("stability")}),
+              "text-depth": lambda: text_depth(recorded("text-depth"), recorded("text-seeds")),
               "largest-rate": lambda: largest_rates(recorded("largest-rate"))}
     if name not in makers:
         raise ValueError(f"<!-- table {name} -->: expected not-run, {', '.join(makers)}")

@@ -223,6 +223,18 @@ class Tables(unittest.TestCase):
             "| [arithmetic](#learning-rates), 12 blocks, the first stage of these | searched with these seeds | 3 | 2.033 | -0.533 (-1.654 to +0.587) | 0.177 |  | `span` of 3 |",
             "| [drawn shapes](#families), vision | 1e-3 for both | 3 | 1.000 | +1.100 (+0.852 to +1.348) | 0.005 |  |  |"])
 
+    def test_depth_on_text(self):
+        def lines(variant: str, rate: float, losses: list[float], first_seed: int = 11) -> list[dict]:
+            return [{"variant": variant, "lr": rate, "seed": first_seed + at, "val_loss": loss * math.log(2)} for at, loss in enumerate(losses)]
+
+        shallow = [*lines("pre", 3e-3, [2.0, 2.0, 2.0]), *lines("attn_res(block=3)", 3e-3, [1.9, 1.8, 1.7, 9.0])]
+        deep = [*lines("pre", 3e-3, [2.5, 2.5, 2.5]), *lines("attn_res(block=6)", 3e-3, [2.2, 2.1, 2.0]),
+                *lines("pre", 1e-2, [2.6, 2.6, 2.6]), *lines("attn_res(block=6)", 1e-2, [2.9, 2.9, 2.9])]
+        self.assertEqual(result_tables.text_depth(deep, shallow).splitlines()[2:], [
+            "| attn_res | -0.200 (-0.448 to +0.048) | -0.400 (-0.648 to -0.152) | -0.200 (-0.200 to -0.200) |"])
+        self.assertEqual(result_tables.text_depth(deep[:-1], shallow), "")  # no verdict before the last run
+        self.assertEqual(result_tables.text_depth([], shallow), "")
+
     def test_the_largest_rates(self):
         def runs(variant: str, losses: dict[float, float | None]) -> list[dict]:
             return [{"variant": variant, "lr": lr, "val_loss": loss, "baseline": 3.0, "status": "finished" if loss else "diverged"}
@@ -250,7 +262,7 @@ class Tables(unittest.TestCase):
                          ["| siamese | 0.000 |  |", "| pre | 0.150 | 0.225 |", "| post | 0.900 |  |"])
 
     def test_a_table_that_nobody_makes(self):
-        with self.assertRaisesRegex(ValueError, "expected not-run, depth, distance, first-losses, summary, sensitivity, largest-rate"):
+        with self.assertRaisesRegex(ValueError, "expected not-run, depth, distance, first-losses, summary, sensitivity, text-depth, largest-rate"):
             result_tables.made("gone", "", lambda name: None)
 
 
