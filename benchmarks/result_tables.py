@@ -34,9 +34,13 @@ def interval(differences: list[float]) -> tuple[float, float]:
 
 
 def student_p(differences: list[float]) -> float:
-    """How probable a mean that far from 0 is if there were no difference: 1 - A(t | v), by its finite sums for whole v."""
-    freedom = len(differences) - 1
-    angle = math.atan(abs(mean(differences)) / (stdev(differences) / len(differences) ** 0.5) / freedom**0.5)
+    """How probable a mean that far from 0 is if there were no difference."""
+    return two_sided(abs(mean(differences)) / (stdev(differences) / len(differences) ** 0.5), len(differences) - 1)
+
+
+def two_sided(t: float, freedom: int) -> float:
+    """Student's 1 - A(t | v), by its finite sums for whole v."""
+    angle = math.atan(t / freedom**0.5)
     odd = freedom % 2
     term, total = (math.cos(angle), 0.0) if odd else (1.0, 0.0)
     for step in range(1 + odd, freedom, 2):

@@ -13,7 +13,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import record  # noqa: E402
 from rates import bits  # noqa: E402
-from result_tables import holm, interval, student_p  # noqa: E402
+from result_tables import holm, interval, student_p, two_sided  # noqa: E402
 
 ROOT = Path(__file__).resolve().parent.parent
 PRE, SIAMESE, HYBRID, QKV = "pre", "siamese", "siamese(x=hybrid)", "pre, attention_norm=qkv"
@@ -111,18 +111,28 @@ class Sentences(unittest.TestCase):
         faq, reproduce = map(text_of, ("docs/faq.md", "docs/reproduce.md"))
         best = [interval(differences(values("stability", one, 0.01), values("stability", other, 0.01)))
                 for one, other in ((SIAMESE, PRE), (HYBRID, PRE), (SIAMESE, HYBRID))]
-        self.assertIn("-0.16 with a 95 % interval from {:.2f} to {:+.2f}".format(*best[0]), faq)
-        self.assertIn("within noise of Pre-Norm on either (on arithmetic {:.2f} to {:+.2f})".format(*best[1]), faq)
+        self.assertIn("within noise of Pre-Norm (on arithmetic {:.2f} to {:+.2f})".format(*best[1]), faq)
         self.assertIn("interval of the difference {:.3f} to {:+.3f}".format(*best[2]), faq)
         vit = interval(differences(*(values("families", f"vit-micro, {of}", 0.001) for of in (SIAMESE, PRE))))
-        self.assertIn("a small vision Transformer on drawn shapes ({:.2f} to {:.2f})".format(*vit), faq)
+        self.assertIn("on drawn shapes ({:.2f} to {:.2f})".format(*vit), faq)
+        adamw = (values("optimizers-seeds", f"{of}, name=adamw", 0.01) for of in (SIAMESE, PRE))
+        paired = differences(*adamw)
+        self.assertIn("on arithmetic by AdamW {:.3f} ({:.3f} to {:.3f})".format(mean(paired), *interval(paired)), faq)
         low_high = interval(differences(values("depth", "siamese, 4 blocks", 0.003), values("depth", "pre, 4 blocks", 0.003)))
         self.assertIn("on arithmetic with 4 blocks ({:.2f} to {:.2f})".format(*low_high), faq)
-        low_high = interval(differences(values("images-seeds", SIAMESE, 0.003), values("images-seeds", PRE, 0.001)))
-        self.assertIn("on photographs of clothes ({:.3f} to {:.3f})".format(*low_high), faq)
+        paired = differences(values("images-seeds", SIAMESE, 0.003), values("images-seeds", PRE, 0.001))
+        self.assertIn("on photographs of clothes {:.3f} ({:.3f} to {:.3f};".format(mean(paired), *interval(paired)), faq)
         self.assertIn(f"lower by 0.231 (95 % interval {-vit[1]:.3f} to {-vit[0]:.3f})", reproduce)
         dit = interval(differences(*(values("families", f"dit-micro, {of}", 0.001) for of in (PRE, SIAMESE))))
         self.assertIn("by 0.0007 in the mean ({:.4f} to {:.4f}; p 0.046 alone".format(*dit), text_of("docs/results.md"))
+
+    def test_what_leans_on_pairing(self):
+        rows = text_of("docs/results.md").partition("<!-- table summary -->")[2].partition("<!-- end -->")[0].count("(#")
+        for of in (lambda scheme: values("families", f"vit-micro, {scheme}", 0.001), lambda scheme: values("depth", f"{scheme}, 4 blocks", 0.003)):
+            pre, siamese = (list(of(scheme).values()) for scheme in (PRE, SIAMESE))
+            error = ((stdev(pre) ** 2 + stdev(siamese) ** 2) / len(pre)) ** 0.5
+            self.assertGreater(rows * two_sided(abs(mean(siamese) - mean(pre)) / error, 2 * len(pre) - 2), 0.05)
+        self.assertGreater(alike(*(values("families", f"vit-micro, {scheme}", 0.001) for scheme in (PRE, SIAMESE))), 0.9)
 
     def test_the_average_over_depths(self):
         for rate, said in ((0.003, "-0.062 (-0.087 to -0.037) at 3e-3"), (0.01, "-0.164 (-0.242 to -0.086) at 1e-2")):
@@ -218,13 +228,15 @@ class Sentences(unittest.TestCase):
         self.assertEqual({len(of) for of in loss.values()}, {5})
         self.assertEqual(sorted(loss, key=lambda name: mean(loss[name].values())), ["post", SIAMESE, "attn_res(block=3)", PRE])
         self.assertIn(f"less Pre-Norm's {mean(loss[PRE].values()):.3f} and top-1 of {mean(top1[PRE].values()):.1f} %", page)
-        for first, second in (("post", PRE), (SIAMESE, PRE), ("attn_res(block=3)", PRE), ("attn_res(block=3)", SIAMESE)):
+        for first, second in (("post", PRE), (SIAMESE, PRE), ("attn_res(block=3)", PRE)):
             paired = differences(loss[first], loss[second])
             low, high = interval(paired)
             self.assertIn(f"{mean(paired):+.3f} ({low:+.3f} to {high:+.3f})", page, (first, second))
+        paired = differences(loss["attn_res(block=3)"], loss[SIAMESE])
+        self.assertIn("above SiameseNorm by {:.3f}; the interval of this pair alone ({:.3f} to {:.3f})".format(mean(paired), *interval(paired)), page)
         for higher, lower, digits, of, said in ((SIAMESE, "post", 3, loss, "above it by"), (SIAMESE, "post", 3, loss, "lowest**, beyond noise of the three others: by"),
                                         (PRE, "post", 3, loss, "below SiameseNorm and by"), (PRE, SIAMESE, 3, loss, "SiameseNorm is below Pre-Norm by"),
-                                        ("post", PRE, 1, top1, "top-1 higher by"), ("post", SIAMESE, 1, top1, "answers"), (SIAMESE, PRE, 1, top1, "top-1 higher by")):
+                                        ("post", PRE, 1, top1, "top-1 higher by"), ("post", SIAMESE, 1, top1, "its top-1 is lower by"), (SIAMESE, PRE, 1, top1, "top-1 higher by")):
             paired = differences(of[higher], of[lower])
             low, high = interval(paired)
             points = " points" if of is top1 else ""
@@ -236,6 +248,18 @@ class Sentences(unittest.TestCase):
         pairs = list(itertools.combinations(loss, 2))
         of_pairs = dict(zip(pairs, holm([student_p(differences(loss[a], loss[b])) for a, b in pairs]), strict=True))
         self.assertLess(max(p for pair, p in of_pairs.items() if "post" in pair), 0.05)
+        of_pair = next(p for pair, p in of_pairs.items() if set(pair) == {"attn_res(block=3)", SIAMESE})
+        self.assertIn(f"within noise (p {of_pair:.3f})", page)
+        clipped = {name: [grad > 1 for line in lines("images-seeds") if line["variant"] == name
+                          for step, grad in zip(line["curve"]["steps"], line["curve"]["grad_norm"], strict=True) if step > 600] for name in loss}
+        self.assertTrue(all(clipped[PRE] + clipped["attn_res(block=3)"]))
+        self.assertIn("on {:.0%} of Post-Norm's and {:.0%} of SiameseNorm's".format(mean(clipped["post"]), mean(clipped[SIAMESE]))
+                      .replace("%", " %"), page)
+        first = {(line["variant"], line["lr"]): line["val_loss"] for line in lines("images")}
+        for rate in (0.001, 0.003):
+            self.assertLess(first["post", rate], first[SIAMESE, rate])
+            self.assertLess(first[SIAMESE, rate], first[PRE, rate])
+        self.assertIn(f"both at 1e-3, it is {first[PRE, 0.001] - first[SIAMESE, 0.001]:.3f}.", page)
         low, high = interval(differences(loss["post"], loss[PRE]))
         self.assertIn(f"by {-mean(differences(loss['post'], loss[PRE])):.3f} ({-high:.3f} to {-low:.3f}", readme)
 
