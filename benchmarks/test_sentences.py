@@ -3,6 +3,7 @@
 records. The tables have a test of their own (benchmarks/results.py --check)."""
 
 import itertools
+import re
 import sys
 import unittest
 from functools import lru_cache
@@ -262,6 +263,35 @@ class Sentences(unittest.TestCase):
         self.assertIn(f"both at 1e-3, it is {first[PRE, 0.001] - first[SIAMESE, 0.001]:.3f}.", page)
         low, high = interval(differences(loss["post"], loss[PRE]))
         self.assertIn(f"by {-mean(differences(loss['post'], loss[PRE])):.3f} ({-high:.3f} to {-low:.3f}", readme)
+
+    def test_a_model_that_nobody_here_trained(self):
+        page = text_of("docs/results.md")
+
+        def forgotten(line: dict) -> float:
+            return line["measures"]["stories loss"]
+
+        chances = []
+        for form in ("siamese", "siamese(input_norm=false, final_norm=false)"):
+            said = []
+            for of in (lambda line: line["val_loss"], forgotten):
+                paired = differences(values("stories", GOES_ON + form, 3e-4, of), values("stories", GOES_ON + "pre", 3e-4, of))
+                self.assertEqual(len(paired), 3)
+                said.append("{:+.4f} ({:+.4f} to {:+.4f})".format(mean(paired), *interval(paired)))
+                chances.append(student_p(paired))
+            self.assertRegex(page, re.escape(said[0]) + r" (on novels )?and " + re.escape(said[1]))
+        self.assertGreater(min(holm(chances)), 0.05)
+        lost = {rate: values("stories", GOES_ON + "pre", rate, forgotten) for rate in (1e-4, 3e-4, 1e-3)}
+        self.assertIn(f"from 1.12 to {mean(lost[3e-4].values()):.2f}", page)
+        self.assertIn(f"{lost[1e-4][11]:.2f} at 1e-4 and {lost[1e-3][11]:.2f} at 1e-3", page)
+        self.assertIn("where novels end at {:.3f} and {:.3f}".format(*(values("stories", GOES_ON + "pre", rate)[11] for rate in (1e-4, 1e-3))), page)
+        more, less = (differences(values("stories", GOES_ON + "siamese", 1e-3, of), values("stories", GOES_ON + "pre", 1e-3, of))[0]
+                      for of in (forgotten, lambda line: line["val_loss"]))
+        self.assertIn(f"lower on novels by {-less:.4f} and higher on stories by {more:.4f}", page)
+
+    def test_chances_among_all_rows(self):
+        page = text_of("docs/results.md")
+        row = next(line for line in page.partition("<!-- table summary -->")[2].split(" | [") if line.startswith("photographs"))
+        self.assertIn(f"of that sweep, {row.split(' | ')[5]} for the rows below", page)
 
     def test_families_in_bfloat16(self):
         page = text_of("docs/results.md")

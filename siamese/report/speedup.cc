@@ -70,14 +70,12 @@ double speedup(const std::vector<RunRecord>& runs, const ResultGroup& group, con
   const LossCurve own = loss_curve(runs, group);
   const LossCurve other = loss_curve(runs, reference);
   if (own.step.empty() || other.step.empty()) return kMissing;
-  const bool reached = own.loss.back() <= other.loss.back();
-  const double own_steps = reached ? steps_to(own, other.loss.back()) : own.step.back();
-  const double other_steps = reached ? other.step.back() : steps_to(other, own.loss.back());
+  const double level = std::max(own.loss.back(), other.loss.back());
   const bool images = sees_images(group.family);
   const auto size = [&](const ResultGroup& of) { return images ? of.per_step.samples : of.per_step.tokens; };
   // Where the configs do not say how large a step is, all are taken to be alike.
   const double sizes = size(reference) / size(group);
-  return other_steps / own_steps * (std::isfinite(sizes) ? sizes : 1);
+  return steps_to(other, level) / steps_to(own, level) * (std::isfinite(sizes) ? sizes : 1);
 }
 
 }  // namespace siamese::report
