@@ -2,9 +2,9 @@
 // target is a loss, and what counts is how soon it is reached.
 //
 // The curve of a setting is the mean of its runs' training losses, step by step, and of that the mean over the last
-// 5 % of the steps (trailing). The level is the higher one of the two at which the curves end. Each reached it where its
-// curve last came down through it (straight lines between points): not always its end, as a curve that wiggles may rise
-// there, and then neither may gain by it.
+// 5 % of the steps (trailing). The level is the higher one of the two at which the curves end. Each reached it where
+// its curve last came down through it (straight lines between points): not always its end, as a curve that wiggles may
+// rise there, and then neither may gain by it.
 //   speedup = tokens of the reference / tokens of the setting, to the same level (of images: samples)
 // 1.25 = as good with a fifth less. Limits: a point on the way of a decaying learning rate is higher than the end of a
 // shorter run would be, so that a setting which is ahead is credited with too little; training losses compare what was

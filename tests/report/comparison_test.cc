@@ -290,7 +290,8 @@ TEST(Speedup, TwiceAsFastAndHalfAsFast) {
 TEST(Speedup, ACurveThatRisesAtItsEndGivesNobodyAnAdvantage) {
   std::vector<RunRecord> runs{falling("pre", 1, 400, 4, 2, 1000), falling("twin", 1, 400, 4, 2, 1000)};
   for (RunRecord& run : runs) {
-    for (size_t at = 300; at < 400; ++at) run.metrics.loss[at] = 2 + 0.001 * static_cast<double>(at);  // from 2.5 to 2.3 to 2.4
+    for (size_t at = 300; at < 400; ++at)
+      run.metrics.loss[at] = 2 + 0.001 * static_cast<double>(at);  // from 2.5 to 2.3 to 2.4
   }
   for (double& loss : runs[1].metrics.loss) loss -= 1e-9;
   const auto groups = group_results(runs);
