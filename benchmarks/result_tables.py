@@ -225,12 +225,8 @@ def depth(lines: list[dict]) -> str:
 
 def text_depth(deep: list[dict], shallow: list[dict]) -> str:
     """Bits per byte of each variant less Pre-Norm's, at the better rate of each, with 48 blocks and with 12, and how the seeds that
-    both have changed from one to the other. Nothing while a run is missing."""
-    named = {line["variant"] for line in deep}
+    both have changed from one to the other."""
     seeds = {line["seed"] for line in deep}
-    runs = {(line["variant"], line["lr"], line["seed"]) for line in deep}
-    if not deep or len(runs) < len(named) * len({line["lr"] for line in deep}) * len(seeds):
-        return ""
 
     def less_pre(lines: list[dict], variant: str) -> dict[int, float]:
         own, pre = (at_best_rate(lines, name) for name in (variant, "pre"))
@@ -285,12 +281,18 @@ def made(name: str, old: str, counts: Counts) -> str:
     """A block of this name, between its marks."""
     if name == "not-run":
         return f"\n{not_run(old, counts)}\n"
+
+    def when_whole(sweep: str, table: Callable[[], str]) -> str:
+        """Nothing while a run is missing: no verdict before the last."""
+        runs, done = counts(sweep) or (0, 0)
+        return table() if runs and done == runs else ""
+
     makers = {"depth": lambda: depth(recorded("depth")), "distance": lambda: distance(recorded("families-distance")),
               "first-losses": lambda: first_losses(recorded("upcycle")), "summary": lambda: summary(recorded),
               "sensitivity": lambda: sensitivity({"English text, 1e-3 to 1e-2": recorded("text"),
                                                   "arithmetic, 3e-3 to 3e-2": recorded("stability")}),
-              "text-depth": lambda: text_depth(recorded("text-depth"), recorded("text-seeds")),
-              "largest-rate": lambda: largest_rates(recorded("largest-rate"))}
+              "text-depth": lambda: when_whole("text-depth", lambda: text_depth(recorded("text-depth"), recorded("text-seeds"))),
+              "largest-rate": lambda: when_whole("largest-rate", lambda: largest_rates(recorded("largest-rate")))}
     if name not in makers:
         raise ValueError(f"<!-- table {name} -->: expected not-run, {', '.join(makers)}")
     return f"\n{makers[name]()}\n"

@@ -232,8 +232,11 @@ class Tables(unittest.TestCase):
                 *lines("pre", 1e-2, [2.6, 2.6, 2.6]), *lines("attn_res(block=6)", 1e-2, [2.9, 2.9, 2.9])]
         self.assertEqual(result_tables.text_depth(deep, shallow).splitlines()[2:], [
             "| attn_res | -0.200 (-0.448 to +0.048) | -0.400 (-0.648 to -0.152) | -0.200 (-0.200 to -0.200) |"])
-        self.assertEqual(result_tables.text_depth(deep[:-1], shallow), "")  # no verdict before the last run
-        self.assertEqual(result_tables.text_depth([], shallow), "")
+
+    def test_no_verdict_before_the_last_run(self):
+        for name in ("text-depth", "largest-rate"):
+            self.assertEqual(result_tables.made(name, "", lambda name: (24, 23)).strip(), "", name)
+            self.assertEqual(result_tables.made(name, "", lambda name: None).strip(), "", name)
 
     def test_the_largest_rates(self):
         def runs(variant: str, losses: dict[float, float | None]) -> list[dict]:
